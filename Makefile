@@ -8,7 +8,7 @@ build: ## build ./firn for this machine
 	go build -o firn ./cmd/firn
 
 dist: ## what people install, for Linux, macOS and Windows, in dist/
-	internal/deploy/packages/build
+	deploy/build
 
 test: ## run the tests that take minutes; FIRN_TESTS=all make test runs all
 	go test ./...

@@ -12,8 +12,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 )
 
 // runCrowd measures single IDs beside 20 callers of 100 000 IDs: both are firn bench, and share the machine with firn serve.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
-	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/ops/load"
 )
 
 // batchOf is how many IDs the measured batches hold.

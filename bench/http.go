@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/ops/load"
 )
 
 // runHTTP measures how many requests firn serve answers, beside servers that answer without making an ID.

@@ -13,7 +13,7 @@ import (
 	"github.com/sony/sonyflake/v2"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 )
 
 // saturation is what was made at the limit of a layout, and what it cost.

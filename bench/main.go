@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/fence"
 )
 
 // section is one part of the benchmark.

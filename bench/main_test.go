@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 func TestJSONHoldsEverySection(t *testing.T) {

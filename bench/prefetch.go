@@ -9,7 +9,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
-	"github.com/firn-id/firn/internal/packed"
+	"github.com/firn-id/firn/internal/base/packed"
 )
 
 // runClient measures a client that fetches IDs ahead beside a generator in memory. The server, in the same process, has

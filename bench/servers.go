@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/ops/load"
 )
 
 // process is a server that was started to be measured.
@@ -148,7 +148,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// dial returns a connection of internal/load to a server. It is made when it is first used.
+// dial returns a connection of internal/ops/load to a server. It is made when it is first used.
 func dial(protocol, address string, a load.Access) (load.Connection, error) {
 	p, err := load.ProtocolByName(protocol)
 	if err != nil {
@@ -255,7 +255,7 @@ type kept struct{ load.Connection }
 
 func (kept) Close() {}
 
-// overLoad asks one server with internal/load for batches of IDs. Its connections stay open, and each has had IDs before the
+// overLoad asks one server with internal/ops/load for batches of IDs. Its connections stay open, and each has had IDs before the
 // first round begins.
 func overLoad(batch int, connect func(address string, i int) (load.Connection, error)) askFunc {
 	var open []load.Connection

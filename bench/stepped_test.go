@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/firn-id/firn/internal/overlay"
+	"github.com/firn-id/firn/internal/test/overlay"
 )
 
 // What docs/comparison.md says of a clock that steps back under load: which libraries make IDs a second time. The test

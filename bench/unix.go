@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/ops/load"
 )
 
 // runUnix measures one connection at a time over a Unix socket, beside the same over loopback.

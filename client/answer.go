@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/packed"
+	"github.com/firn-id/firn/internal/base/packed"
 )
 
 // Limits on answers, in bytes. In JSON each ID is in them as a number and as a string.

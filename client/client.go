@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/unixsocket"
 )
 
 // DefaultTimeout limits Next and Fill when their context has no deadline.

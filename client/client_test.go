@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/packed"
+	"github.com/firn-id/firn/internal/base/packed"
 )
 
 func TestNodes(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/firn-id/firn/internal/clusterid"
+	"github.com/firn-id/firn/internal/base/clusterid"
 )
 
 // MixedError is returned when a node answers that is not of the cluster of the nodes that answered before. Nodes of different

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/unixsocket"
 )
 
 // parseNodes returns the URLs with which requests begin.

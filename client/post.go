@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/firn-id/firn/internal/packed"
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/packed"
+	"github.com/firn-id/firn/internal/base/unixsocket"
 )
 
 // accept asks for packed IDs. A node that does not know them gives JSON.

@@ -3,7 +3,7 @@ package client
 import (
 	"time"
 
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 )
 
 // avoidance is how long the client avoids a node after failures in a row.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // churn is a cluster of so many members that share a sequencer, of which each wants so many node IDs, and the entries by

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // This file explores the cluster exhaustively: it runs Apply, Watches and Duties themselves, for up to five
@@ -120,7 +120,7 @@ func exploreAll(t *testing.T, scopes []scope) {
 }
 
 // TestExploreByAnyName explores without making worlds equal that differ in the names of their IDs, and comes to
-// the same worlds. They are as many as the model proofs/ring.pml has, which is not made from this code, in the same
+// the same worlds. They are as many as the model formal/ring.pml has, which is not made from this code, in the same
 // scopes: docs/models.md.
 func TestExploreByAnyName(t *testing.T) {
 	for _, c := range []struct {
@@ -154,7 +154,7 @@ func TestExploreByAnyName(t *testing.T) {
 			t.Errorf("%+v: %d worlds, but %d when named first", c.scope, len(x.worlds), len(both.worlds))
 		}
 		if c.worlds != 0 && len(named.worlds) != c.worlds {
-			t.Errorf("%+v: %d worlds by name; proofs/ring.pml and docs/models.md have %d", c.scope, len(named.worlds), c.worlds)
+			t.Errorf("%+v: %d worlds by name; formal/ring.pml and docs/models.md have %d", c.scope, len(named.worlds), c.worlds)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/attachment"
-	"github.com/firn-id/firn/internal/clocks"
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/attachment"
+	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/store"
 )
 

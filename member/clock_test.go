@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/clocks"
+	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/store/memstore"
 )
 

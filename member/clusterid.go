@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/clusterid"
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/clusterid"
+	"github.com/firn-id/firn/internal/base/fresh"
 	"github.com/firn-id/firn/store"
 )
 

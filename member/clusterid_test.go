@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/clusterid"
+	"github.com/firn-id/firn/internal/base/clusterid"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )

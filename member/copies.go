@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/fresh"
 )
 
 // The memory of a process can be copied, by the snapshot of a virtual machine or by a checkpoint, and go on twice, or go on

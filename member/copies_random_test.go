@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store/memstore"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/attachment"
+	"github.com/firn-id/firn/internal/core/attachment"
 )
 
 // EnsureSequencer creates a sequencer unless it exists, attaches to it, and waits for the outcome: this member

@@ -9,8 +9,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/attachment"
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/attachment"
+	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/store"
 )
 

@@ -7,9 +7,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/firn-id/firn/internal/clocks"
-	"github.com/firn-id/firn/internal/floor"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/store"
 )
 

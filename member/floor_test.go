@@ -10,8 +10,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/clocks"
-	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/attachment"
+	"github.com/firn-id/firn/internal/core/attachment"
 )
 
 // attaches returns the commands that attach the member where it wants to be, and detach it elsewhere.

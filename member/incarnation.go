@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/fresh"
+	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/store"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 )
 
 const (

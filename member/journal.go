@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/journal"
+	"github.com/firn-id/firn/internal/core/journal"
 )
 
 // note writes a line about this sequencer into the member's journal.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fresh"
-	"github.com/firn-id/firn/internal/journal"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/fresh"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/journal"
 	"github.com/firn-id/firn/store"
 )
 

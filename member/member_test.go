@@ -18,8 +18,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/journal"
+	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/internal/core/journal"
 	"github.com/firn-id/firn/store/memstore"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/store"
 )
 

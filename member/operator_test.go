@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/attachment"
+	"github.com/firn-id/firn/internal/core/attachment"
 	"github.com/firn-id/firn/store"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/core/fence"
 )
 
 // Defaults for the fields of Options that are zero.

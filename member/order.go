@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firn-id/firn/internal/clocks"
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/fence"
 )
 
 // Order says what a member does before its first node ID in a sequencer whose node IDs were used up to far beyond its

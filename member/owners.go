@@ -3,7 +3,7 @@ package member
 import (
 	"context"
 
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/fence"
 )
 
 // Owner is the present or last owner of a node ID, and its horizon.

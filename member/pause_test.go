@@ -20,7 +20,7 @@ import (
 // while another member takes over its only node ID, or while it gives that back itself. No ID repeats, none of
 // its later IDs lies in its successor's time, and it goes on afterwards. So it is with several node IDs, too.
 //
-// Run it with: go run ./internal/pauses
+// Run it with: go run ./internal/test/pauses
 func TestPausedAtEveryPoint(t *testing.T) {
 	for _, nodes := range []int{1, 2} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) { pausedAtEveryPoint(t, nodes) })

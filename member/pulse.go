@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/store"
 )
 

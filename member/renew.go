@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/store"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/journal"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/internal/core/journal"
 	"github.com/firn-id/firn/store"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/retry"
-	"github.com/firn-id/firn/internal/spread"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/internal/core/spread"
 )
 
 // DefaultSequencer is the sequencer of calls that name no sequencer.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/attachment"
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/attachment"
+	"github.com/firn-id/firn/internal/core/fence"
 )
 
 // Phase is the phase of a sequencer on one member.

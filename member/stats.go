@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/store"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/core/fence"
 )
 
 // Vitals are facts about a member for people. They decide nothing. Zero values are unknown.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/load"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/load"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 const benchHelp = `Bench takes IDs from a running service, as fast as possible or at a fixed rate, and

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/ops/load"
 )
 
 // benchOptions are the flags of firn bench.

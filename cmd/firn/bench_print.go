@@ -8,8 +8,8 @@ import (
 	"unicode"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/load"
 )
 
 // percentiles are those that are told.

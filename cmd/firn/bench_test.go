@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/ops/load"
 )
 
 // A service that gives an ID again is found out: the report says which, and the exit status is 1.

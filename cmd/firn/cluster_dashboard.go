@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/ui"
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/ui"
 )
 
 const dashboardHelp = `Dashboard prints the address of the dashboard, with a login for one browser. The login
@@ -57,5 +57,5 @@ func (p *program) dashboardCommand() *cobra.Command {
 // hasTokens tells whether a server has no logins, since it has tokens.
 func hasTokens(err error) bool {
 	var answer *remote.AnswerError
-	return errors.As(err, &answer) && answer.Failure.Error.Code == server.BadRequest
+	return errors.As(err, &answer) && answer.Failure.Error.Code == calls.BadRequest
 }

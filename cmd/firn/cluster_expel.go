@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -55,7 +55,7 @@ func (p *program) expelCommand() *cobra.Command {
 					return err
 				}
 			}
-			var e server.Expelled
+			var e calls.Expelled
 			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/expel", marshal(httpapi.Expulsion{Meaning: httpapi.Meaning{Member: member}, EndTheMajority: endTheMajority}), &e)
 			return p.answer(body, err, o.json, func() string { return nodeName(e.Member, e.Owner) + " is expelled\n" })
 		})
@@ -77,29 +77,29 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	if !console.IsTerminal(p.stdin) {
 		return "", unasked
 	}
-	var s server.Status
+	var s calls.Status
 	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster", nil, &s); err != nil {
 		return "", err
 	}
-	var candidates []server.Candidate
+	var candidates []calls.Candidate
 	for _, m := range s.Members {
-		candidates = append(candidates, server.Candidate{ID: m.ID, Owner: m.Owner})
+		candidates = append(candidates, calls.Candidate{ID: m.ID, Owner: m.Owner})
 	}
 	for _, j := range s.Joins {
-		candidates = append(candidates, server.Candidate{ID: j.Joiner, Owner: j.Owner})
+		candidates = append(candidates, calls.Candidate{ID: j.Joiner, Owner: j.Owner})
 	}
-	meant, err := server.Meant(text, candidates)
+	meant, err := calls.Meant(text, candidates)
 	if err != nil {
 		return "", err
 	}
 	if m := machineOf(s, meant); !endTheMajority && m != nil {
-		if ends, left, voters := server.EndsMajority(s.Quorum, m); ends {
-			return "", &server.MajorityError{Node: nodeName(meant.ID, meant.Owner), Machine: console.Shown(m.Address), Left: left, Voters: voters}
+		if ends, left, voters := calls.EndsMajority(s.Quorum, m); ends {
+			return "", &calls.MajorityError{Node: nodeName(meant.ID, meant.Owner), Machine: console.Shown(m.Address), Left: left, Voters: voters}
 		}
 	}
-	var hour server.History
+	var hour calls.History
 	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster/history", nil, &hour); err != nil {
-		hour = server.History{} // it is of no use if the rest is known
+		hour = calls.History{} // it is of no use if the rest is known
 	}
 	fmt.Fprintf(p.stderr, "%s %s%s.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: ",
 		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID), alsoIs(s, meant, hour))
@@ -117,12 +117,12 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 }
 
 // machineOf returns the machine of the quorum that ends with a node; nil: none, or unknown.
-func machineOf(s server.Status, c server.Candidate) *quorum.Machine {
-	return server.MachineOf(s.Quorum, c.Owner, server.HostOf(s.Nodes, c.ID))
+func machineOf(s calls.Status, c calls.Candidate) *quorum.Machine {
+	return calls.MachineOf(s.Quorum, c.Owner, calls.HostOf(s.Nodes, c.ID))
 }
 
 // alsoIs says what a member gives, or gave lately, and which machine of the quorum ends with it.
-func alsoIs(s server.Status, c server.Candidate, hour server.History) (text string) {
+func alsoIs(s calls.Status, c calls.Candidate, hour calls.History) (text string) {
 	for _, m := range s.Members {
 		switch {
 		case m.ID != c.ID:
@@ -145,7 +145,7 @@ func alsoIs(s server.Status, c server.Candidate, hour server.History) (text stri
 	if m.Role != quorum.Voter {
 		return text
 	}
-	ends, left, voters := server.EndsMajority(s.Quorum, m)
+	ends, left, voters := calls.EndsMajority(s.Quorum, m)
 	text += fmt.Sprintf(": %d of %d voters are left", left, voters)
 	if ends {
 		text += ", no majority, and no node can reserve more time"
@@ -154,7 +154,7 @@ func alsoIs(s server.Status, c server.Candidate, hour server.History) (text stri
 }
 
 // lately is the highest rate of a node in the last two minutes that are known, in IDs per second.
-func lately(hour server.History, owner string) (rate float64) {
+func lately(hour calls.History, owner string) (rate float64) {
 	for _, n := range hour.Nodes {
 		if n.Owner != owner {
 			continue
@@ -169,7 +169,7 @@ func lately(hour server.History, owner string) (rate float64) {
 }
 
 // holdings says which node IDs a member has.
-func holdings(sequencers []server.StatusSequencer, member string) string {
+func holdings(sequencers []calls.StatusSequencer, member string) string {
 	const most = 5
 	var all []string
 	for _, s := range sequencers {

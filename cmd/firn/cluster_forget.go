@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 const forgetHelp = `Forget removes what the cluster remembers about a node that is gone.
@@ -32,7 +32,7 @@ func (p *program) forgetCommand() *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			var f server.Forgotten
+			var f calls.Forgotten
 			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/forget", marshal(httpapi.Forget{Name: args[0]}), &f)
 			return p.answer(body, err, o.json, func() string { return console.ShownText(f.Name) + " is forgotten\n" })
 		})

@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 // nodeNames are the names of nodes by their member IDs, as far as a server knows them.
@@ -37,7 +37,7 @@ func (n *nodeNames) add(ctx context.Context, text string) string {
 }
 
 func (n *nodeNames) read(ctx context.Context) {
-	var s server.Status
+	var s calls.Status
 	if _, err := n.ask.Call(ctx, http.MethodGet, "/api/v1/cluster", nil, &s); err == nil {
 		n.names = map[string]string{}
 		for _, node := range s.Nodes {

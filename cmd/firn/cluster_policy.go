@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 const policyPath = "/api/v1/cluster/policy"
@@ -82,7 +82,7 @@ func (p *program) policyClearCommand() *cobra.Command {
 // askPolicy makes a call about the policy, and prints the one in force then.
 func (p *program) askPolicy(c *cobra.Command, o *lookOptions, method string, body []byte) error {
 	return p.look(c, o, func(ctx context.Context, ask remote.Client) error {
-		var policy server.Policy
+		var policy calls.Policy
 		answer, err := ask.Call(ctx, method, policyPath, body, &policy)
 		return p.answer(answer, err, o.json, func() string { return policyText(policy) })
 	})
@@ -112,7 +112,7 @@ func parseShares(args []string) ([]cluster.Share, error) {
 	return shares, nil
 }
 
-func policyText(policy server.Policy) string {
+func policyText(policy calls.Policy) string {
 	if len(policy.Shares) == 0 {
 		return "no policy: nodes serve every sequencer that they are attached to\n"
 	}

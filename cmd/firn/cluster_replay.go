@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/replay"
+	"github.com/firn-id/firn/internal/ops/replay"
 )
 
 const replayHelp = `Replay reads the entries of a log and prints the state that each leads to, beginning

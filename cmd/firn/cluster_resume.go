@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 const resumeHelp = `Resume ends the wait that follows when etcd has lost data.
@@ -32,7 +32,7 @@ func (p *program) resumeCommand() *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			var r server.Resumed
+			var r calls.Resumed
 			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/resume", nil, &r)
 			return p.answer(body, err, o.json, func() string { return resumedText(r) })
 		})
@@ -40,7 +40,7 @@ func (p *program) resumeCommand() *cobra.Command {
 	return c
 }
 
-func resumedText(r server.Resumed) string {
+func resumedText(r calls.Resumed) string {
 	if r.Until == nil {
 		return "there is nothing to wait for\n"
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 const skipHelp = `Skip has all nodes pass over an entry of the log that they can't read.
@@ -40,7 +40,7 @@ func (p *program) skipCommand() *cobra.Command {
 			return usagef("the position %q; want that of an entry of the log, such as 4711, which the node logs", args[0])
 		}
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			var s server.Skipped
+			var s calls.Skipped
 			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/skip", marshal(httpapi.Skip{Position: position}), &s)
 			return p.answer(body, err, o.json, func() string {
 				return fmt.Sprintf("the entry at position %d is passed over\n", s.Position)

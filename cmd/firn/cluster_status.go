@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 const statusHelp = `Status shows what is wrong in the cluster, if anything, worst first: what people notice,
@@ -64,7 +64,7 @@ func (p *program) statusCommand() *cobra.Command {
 	setting.Bool(c.Flags(), &exitCode, "exit-code", "exit with status 1 if there is a problem")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			var status server.Status
+			var status calls.Status
 			err := p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string { return p.statusText(status, wide, sequencers) })
 			if err == nil && exitCode && len(status.Problems) > 0 {
 				return errReported
@@ -75,7 +75,7 @@ func (p *program) statusCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) statusText(s server.Status, wide, sequencers bool) string {
+func (p *program) statusText(s calls.Status, wide, sequencers bool) string {
 	text := p.problemText(s) + "\n" + summary(s) + sections(p.membersTable(s, wide), p.joinTable(s.Joins, true))
 	if sequencers {
 		text += sections(sequencerTable(s.Sequencers), nodeTable(s.Sequencers))
@@ -84,7 +84,7 @@ func (p *program) statusText(s server.Status, wide, sequencers bool) string {
 }
 
 // summary counts what the tables below it have.
-func summary(s server.Status) string {
+func summary(s calls.Status) string {
 	var text strings.Builder
 	line := func(about, format string, args ...any) {
 		fmt.Fprintf(&text, "%-12s%s\n", about, fmt.Sprintf(format, args...))
@@ -127,11 +127,11 @@ func summary(s server.Status) string {
 const terminalWidth = 80
 
 // problemText is a line for each problem, for programs to search; a terminal gets long ones in several.
-func (p *program) problemText(s server.Status) string {
+func (p *program) problemText(s calls.Status) string {
 	if len(s.Problems) == 0 {
 		return "no problems\n"
 	}
-	colours := map[string]console.Colour{string(server.Failing): console.Red, string(server.Warning): console.Yellow}
+	colours := map[string]console.Colour{string(calls.Failing): console.Red, string(calls.Warning): console.Yellow}
 	columns := []console.Column{
 		{Head: "PROBLEM", Colour: p.colours(func(level string) console.Colour { return colours[level] })},
 		{Head: "WHAT, SINCE WHEN, WHY, AND WHAT TO DO"},
@@ -162,7 +162,7 @@ func asOf(at *time.Time, now time.Time) string {
 	if at == nil {
 		return "never"
 	}
-	return fmt.Sprintf("%s, %s ago", server.TimeOfDay(*at, now), short(now.Sub(*at).Round(time.Second)))
+	return fmt.Sprintf("%s, %s ago", calls.TimeOfDay(*at, now), short(now.Sub(*at).Round(time.Second)))
 }
 
 // short formats a duration in few characters.
@@ -191,7 +191,7 @@ const (
 	stateReady   = "ready"
 )
 
-func stateOf(p server.Pulse) string {
+func stateOf(p calls.Pulse) string {
 	switch {
 	case p.Alive != nil && !*p.Alive:
 		return stateGone
@@ -212,7 +212,7 @@ func stateColour(state string) console.Colour {
 	switch state {
 	case stateReady, "alive":
 		return console.Green
-	case stateLate, stateUnknown, string(server.Waiting), string(server.Detached):
+	case stateLate, stateUnknown, string(calls.Waiting), string(calls.Detached):
 		return console.Yellow
 	default:
 		return console.Red
@@ -220,7 +220,7 @@ func stateColour(state string) console.Colour {
 }
 
 // membersTable describes all members, by name.
-func (p *program) membersTable(s server.Status, wide bool) string {
+func (p *program) membersTable(s calls.Status, wide bool) string {
 	columns := []console.Column{
 		{Head: "NODE"},
 		{Head: "MEMBER"},
@@ -236,8 +236,8 @@ func (p *program) membersTable(s server.Status, wide bool) string {
 		columns = append(columns, console.Column{Head: "GIVEN", Right: true}, console.Column{Head: "JUDGED", Right: true}, console.Column{Head: "WATCHES"},
 			console.Column{Head: "JOINED AT", Right: true}, console.Column{Head: "VERSION"}, console.Column{Head: "ADDRESSES"})
 	}
-	names := server.Names(s)
-	members := slices.SortedFunc(slices.Values(s.Members), func(a, b server.StatusMember) int {
+	names := calls.Names(s)
+	members := slices.SortedFunc(slices.Values(s.Members), func(a, b calls.StatusMember) int {
 		return cmp.Or(cmp.Compare(names[a.ID], names[b.ID]), cmp.Compare(a.ID, b.ID))
 	})
 	var rows [][]string
@@ -259,7 +259,7 @@ func (p *program) membersTable(s server.Status, wide bool) string {
 }
 
 // vitalColumns are IDS/S to SEEN. What is not confirmed is left out.
-func vitalColumns(p server.Pulse, now time.Time) []string {
+func vitalColumns(p calls.Pulse, now time.Time) []string {
 	row := []string{"-", "-", "-", "-", "-", "-"}
 	if p.AsOf != nil {
 		row[5] = short(now.Sub(*p.AsOf).Round(time.Second))
@@ -288,7 +288,7 @@ func vitalColumns(p server.Pulse, now time.Time) []string {
 }
 
 // wideColumns are GIVEN to ADDRESSES. The last two are of use also where they are not confirmed.
-func wideColumns(m server.StatusMember, now time.Time) []string {
+func wideColumns(m calls.StatusMember, now time.Time) []string {
 	row := []string{"-", "-", "nobody", strconv.FormatInt(m.Joined, 10), "-", "-"}
 	if m.Watches != "" {
 		row[2] = console.Shown(m.Watches)
@@ -313,7 +313,7 @@ func wideColumns(m server.StatusMember, now time.Time) []string {
 }
 
 // memberTable says who watches whom.
-func memberTable(members []server.StatusMember) string {
+func memberTable(members []calls.StatusMember) string {
 	columns := []console.Column{{Head: "MEMBER"}, {Head: "WATCHES"}}
 	var rows [][]string
 	for _, m := range members {
@@ -329,7 +329,7 @@ func memberTable(members []server.StatusMember) string {
 	return console.Table(columns, rows)
 }
 
-func (p *program) joinTable(joins []server.StatusJoin, owners bool) string {
+func (p *program) joinTable(joins []calls.StatusJoin, owners bool) string {
 	columns := []console.Column{{Head: "JOINER"}, {Head: "TARGET"}, {Head: "PHASE"}, {Head: "OWNER", Colour: p.colours(ownerColour)}}
 	var rows [][]string
 	for _, j := range joins {
@@ -352,7 +352,7 @@ func ownerColour(owner string) console.Colour {
 }
 
 // owner says whose process is behind an ID.
-func owner(p server.Pulse) string {
+func owner(p calls.Pulse) string {
 	switch {
 	case p.Alive == nil:
 		return ownerUnknown
@@ -365,7 +365,7 @@ func owner(p server.Pulse) string {
 	}
 }
 
-func sequencerTable(sequencers []server.StatusSequencer) string {
+func sequencerTable(sequencers []calls.StatusSequencer) string {
 	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE IDS", Right: true}, {Head: "FREE", Right: true}, {Head: "IDS/S", Right: true}, {Head: "FOR"}, {Head: "LAYOUT"}}
 	var rows [][]string
 	for _, s := range sequencers {
@@ -382,7 +382,7 @@ func sequencerTable(sequencers []server.StatusSequencer) string {
 	return console.Table(columns, rows)
 }
 
-func nodeTable(sequencers []server.StatusSequencer) string {
+func nodeTable(sequencers []calls.StatusSequencer) string {
 	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE ID", Right: true}, {Head: "MEMBER"}}
 	var rows [][]string
 	for _, s := range sequencers {

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/replay"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/server/servertest"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/replay"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
+	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -29,7 +29,7 @@ import (
 type looked struct {
 	*memstore.Client
 	servertest.Member
-	service *server.Service
+	service *calls.Service
 	url     string
 }
 
@@ -53,7 +53,7 @@ func newLooked(t *testing.T) *looked {
 	} {
 		l.add(t, entry)
 	}
-	l.service = server.New(&l.Member, server.Options{Default: &servertest.Issuer{Err: member.ErrNotReady}})
+	l.service = calls.New(&l.Member, calls.Options{Default: &servertest.Issuer{Err: member.ErrNotReady}})
 	serves := httptest.NewServer(httpapi.New(l.service, &auth.Policy{Trusted: true}))
 	t.Cleanup(serves.Close)
 	l.url = serves.URL
@@ -470,19 +470,19 @@ func TestStatusOfNodes(t *testing.T) {
 	out.Ready, out.Code, out.Verdict, out.Offset, out.Left = false, "clock", "behind", -59*time.Minute-56*time.Second, -time.Minute
 	joining.Ready, joining.Code, joining.Others, joining.Left, joining.Rate, joining.RoundTrip = false, "not_ready", 0, 0, 0, 0
 	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
-	s := server.Status{
-		Member: "aaaaaaaaaaaaa", Position: 100, Entries: 50, At: now, Store: server.StatusStore{Reached: true, AsOf: &now},
-		Problems: []server.Problem{
-			{Level: server.Failing, Kind: server.ClockProblem, Effect: "ids-2 gives no IDs", Cause: "its clock is 59m56s behind 2 of 2 others", Do: "Correct it.", Link: "L", Since: ago(28 * time.Second)},
-			{Level: server.Warning, Kind: server.GoneProblem, Effect: "ids-3 is gone", Cause: "its pulse has ended", Do: "Start it.", Link: "L", Detail: "EOF", Since: ago(24 * time.Hour)},
+	s := calls.Status{
+		Member: "aaaaaaaaaaaaa", Position: 100, Entries: 50, At: now, Store: calls.StatusStore{Reached: true, AsOf: &now},
+		Problems: []calls.Problem{
+			{Level: calls.Failing, Kind: calls.ClockProblem, Effect: "ids-2 gives no IDs", Cause: "its clock is 59m56s behind 2 of 2 others", Do: "Correct it.", Link: "L", Since: ago(28 * time.Second)},
+			{Level: calls.Warning, Kind: calls.GoneProblem, Effect: "ids-3 is gone", Cause: "its pulse has ended", Do: "Start it.", Link: "L", Detail: "EOF", Since: ago(24 * time.Hour)},
 		},
-		Members: []server.StatusMember{
-			{ID: "eeeeeeeeeeeee", Joined: 5, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5", AsOf: ago(0), Vitals: &joining}},
-			{ID: "aaaaaaaaaaaaa", Joined: 1, Watches: "eeeeeeeeeeeee", Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-1", AsOf: ago(2 * time.Second), Vitals: &vitals}},
-			{ID: "bbbbbbbbbbbbb", Joined: 2, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-2", AsOf: ago(5 * time.Second), Vitals: &out}},
-			{ID: "ccccccccccccc", Joined: 3, Pulse: server.Pulse{Alive: new(false), Owner: "ids-3", AsOf: ago(19 * time.Second), Vitals: &vitals}},
-			{ID: "ddddddddddddd", Joined: 4, Pulse: server.Pulse{Alive: new(true), Owner: "ids-4", AsOf: ago(14 * time.Second), Vitals: &vitals}},
-			{ID: "fffffffffffff", Joined: 6, Pulse: server.Pulse{Owner: "ids-6", AsOf: ago(14 * time.Second), Vitals: &vitals}},
+		Members: []calls.StatusMember{
+			{ID: "eeeeeeeeeeeee", Joined: 5, Pulse: calls.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5", AsOf: ago(0), Vitals: &joining}},
+			{ID: "aaaaaaaaaaaaa", Joined: 1, Watches: "eeeeeeeeeeeee", Pulse: calls.Pulse{Alive: new(true), Fresh: true, Owner: "ids-1", AsOf: ago(2 * time.Second), Vitals: &vitals}},
+			{ID: "bbbbbbbbbbbbb", Joined: 2, Pulse: calls.Pulse{Alive: new(true), Fresh: true, Owner: "ids-2", AsOf: ago(5 * time.Second), Vitals: &out}},
+			{ID: "ccccccccccccc", Joined: 3, Pulse: calls.Pulse{Alive: new(false), Owner: "ids-3", AsOf: ago(19 * time.Second), Vitals: &vitals}},
+			{ID: "ddddddddddddd", Joined: 4, Pulse: calls.Pulse{Alive: new(true), Owner: "ids-4", AsOf: ago(14 * time.Second), Vitals: &vitals}},
+			{ID: "fffffffffffff", Joined: 6, Pulse: calls.Pulse{Owner: "ids-6", AsOf: ago(14 * time.Second), Vitals: &vitals}},
 		},
 	}
 	const top = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
@@ -522,7 +522,7 @@ ids-6  fffffffffffff  unknown        -        -      -      -      -   14s
 			t.Errorf("have\n%swant\n%s", wide, want)
 		}
 	}
-	s.Store, s.Problems = server.StatusStore{AsOf: ago(19 * time.Second)}, nil
+	s.Store, s.Problems = calls.StatusStore{AsOf: ago(19 * time.Second)}, nil
 	if have := p.statusText(s, false, true); !strings.HasPrefix(have, "no problems\n\nposition    100, after 50 entries\ntold by     aaaaaaaaaaaaa\nnodes       1 clock, 1 gone, 1 late, 1 not_ready, 1 ready, 1 unknown; 2 024 IDs/s\n            as of 12:00:11Z, 19s ago: the store does not answer\n") {
 		t.Errorf("have\n%s", have)
 	}

@@ -5,8 +5,8 @@ package main
 import (
 	"testing"
 
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/etcdtest"
 )
 
 // The scripts of clusters have an etcd that speaks TLS to whom it knows: $ETCD is its address, and $CA, $CERT

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 const valueHelp = `Value shows the state that a cluster's log led to: the members and whom each watches,
@@ -101,19 +101,19 @@ func (v valueAt) place() string {
 }
 
 // status is as much of a status as the value tells.
-func (v valueAt) status() (s server.Status) {
+func (v valueAt) status() (s calls.Status) {
 	for _, id := range v.Value.Members {
-		s.Members = append(s.Members, server.StatusMember{ID: id, Watches: v.Value.Pairs[id]})
+		s.Members = append(s.Members, calls.StatusMember{ID: id, Watches: v.Value.Pairs[id]})
 	}
-	for phase, joins := range map[string]map[string]string{server.Prepared: v.Value.Prepared, server.Accepted: v.Value.Accepted} {
+	for phase, joins := range map[string]map[string]string{calls.Prepared: v.Value.Prepared, calls.Accepted: v.Value.Accepted} {
 		for joiner, target := range joins {
-			s.Joins = append(s.Joins, server.StatusJoin{Joiner: joiner, Target: target, Phase: phase})
+			s.Joins = append(s.Joins, calls.StatusJoin{Joiner: joiner, Target: target, Phase: phase})
 		}
 	}
-	slices.SortFunc(s.Joins, func(a, b server.StatusJoin) int { return strings.Compare(a.Joiner, b.Joiner) })
+	slices.SortFunc(s.Joins, func(a, b calls.StatusJoin) int { return strings.Compare(a.Joiner, b.Joiner) })
 	for _, name := range slices.Sorted(maps.Keys(v.Value.Sequencers)) {
 		q := v.Value.Sequencers[name]
-		s.Sequencers = append(s.Sequencers, server.StatusSequencer{Name: name, Nodes: q.Nodes, Waiting: q.Waiting})
+		s.Sequencers = append(s.Sequencers, calls.StatusSequencer{Name: name, Nodes: q.Nodes, Waiting: q.Waiting})
 	}
 	return s
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 const completionHelp = `Completion prints a script that lets a shell complete commands, flags and values, and
@@ -99,7 +99,7 @@ const sequencersWithin = 500 * time.Millisecond
 
 // sequencers are those of the server that the flags of a command, or variables, name for administrators. They are none
 // where that server does not tell them soon.
-func (p *program) sequencers(c *cobra.Command) []server.StatusSequencer {
+func (p *program) sequencers(c *cobra.Command) []calls.StatusSequencer {
 	var s serverFlags
 	flags := &pflag.FlagSet{}
 	s.addAdmin(flags)

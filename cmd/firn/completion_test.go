@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // completionScript writes the script of a shell into a file.

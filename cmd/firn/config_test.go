@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 // configure reads options of firn serve as the command does.

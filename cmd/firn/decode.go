@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/idtext"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 const decodeHelp = `Decode shows when and by which node IDs were made.
@@ -141,12 +141,12 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 	if err != nil {
 		return err
 	}
-	var s server.StatusSequencer
+	var s calls.StatusSequencer
 	if _, err := client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return err
 	}
 	d.sequencer, d.name, d.never = idtext.Of(name, s.Definition, nil), name, map[int64]bool{}
-	d.open = func(text, query string) (parts server.Parts, err error) {
+	d.open = func(text, query string) (parts calls.Parts, err error) {
 		_, err = client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, "/ids/"+url.PathEscape(text)+query), nil, &parts)
 		return parts, err
 	}
@@ -157,20 +157,20 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 type decoder struct {
 	*program
 	sequencer idtext.Sequencer
-	as        *idtext.Form                                   // the form of all IDs; nil: it is recognised
-	open      func(text, query string) (server.Parts, error) // asks a server about an ID; nil: none is known
-	never     map[int64]bool                                 // what it said of each node ID
-	name      string                                         // of the sequencer; empty: none is known
+	as        *idtext.Form                                  // the form of all IDs; nil: it is recognised
+	open      func(text, query string) (calls.Parts, error) // asks a server about an ID; nil: none is known
+	never     map[int64]bool                                // what it said of each node ID
+	name      string                                        // of the sequencer; empty: none is known
 	print     func(decoded) error
 	columns   []console.Column
-	others    []server.StatusSequencer // that may have made an ID instead; nil once that was said
-	out       *bufio.Writer            // flushed before decode waits for input, and before it reports
-	early     bool                     // it has warned of a time that is still to come
-	rows      int                      // printed so far, below a head
-	count     int                      // read so far
-	rounded   int                      // of them, those that JavaScript may have rounded
-	last      string                   // of these
-	bad       int                      // reported so far
+	others    []calls.StatusSequencer // that may have made an ID instead; nil once that was said
+	out       *bufio.Writer           // flushed before decode waits for input, and before it reports
+	early     bool                    // it has warned of a time that is still to come
+	rows      int                     // printed so far, below a head
+	count     int                     // read so far
+	rounded   int                     // of them, those that JavaScript may have rounded
+	last      string                  // of these
+	bad       int                     // reported so far
 }
 
 // decoded is an ID as it was given, and what it says.
@@ -178,7 +178,7 @@ type decoded struct {
 	Input  string `json:"input"`
 	Form   string `json:"form"`
 	Layout string `json:"layout"` // that was used
-	server.Parts
+	calls.Parts
 }
 
 func (d *decoder) all(args []string) error {
@@ -281,7 +281,7 @@ func (d *decoder) decode(text string) (v decoded, err error) {
 			id, err = d.sequencer.ReadIn(form, text)
 		}
 		if err == nil {
-			v.Parts, err = server.Decode(d.sequencer, id)
+			v.Parts, err = calls.Decode(d.sequencer, id)
 		}
 	}
 	v.Form = form.String()

@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
-	"github.com/firn-id/firn/internal/demo"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/demo"
+	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/member"
 	"github.com/spf13/cobra"
 )

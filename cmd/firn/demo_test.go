@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/demo"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/ops/demo"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // demoRun is a firn demo, as a user runs it who has firn on the path.

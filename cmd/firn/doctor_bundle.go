@@ -17,14 +17,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/doctor"
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/node"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/secretfile"
-	"github.com/firn-id/firn/internal/stores"
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/doctor"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/admit/secretfile"
+	"github.com/firn-id/firn/internal/service/node"
+	"github.com/firn-id/firn/internal/service/stores"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // unpacked returns the files of a bundle by name, and reports what is wrong with the archive.

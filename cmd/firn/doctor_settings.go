@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/setting"
-	"github.com/firn-id/firn/internal/stores"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/stores"
 )
 
 // inForce is a setting as it is in force.

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/service/node"
 	"github.com/firn-id/firn/member"
 )
 

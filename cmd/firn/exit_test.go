@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/member"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/node"
-	"github.com/firn-id/firn/internal/setting"
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/node"
 )
 
 // layoutFlags choose a layout: --layout and --epoch.

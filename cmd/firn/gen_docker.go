@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/ops/deploy"
 )
 
 const genDockerHelp = `Docker prints a Dockerfile for an image with one static binary, the certificates of

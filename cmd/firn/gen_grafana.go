@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/ops/deploy"
 )
 
 const genGrafanaHelp = `Grafana prints a dashboard as JSON, to import into Grafana. It shows what Prometheus

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/firn-id/firn/internal/deploy"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/deploy"
+	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

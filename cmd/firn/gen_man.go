@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/manpage"
+	"github.com/firn-id/firn/internal/ops/manpage"
 )
 
 const genManHelp = `Man writes a manual page for each command to a directory, which it makes if needed:

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/manpage"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/ops/manpage"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // everyCommand calls f for each command, but help.

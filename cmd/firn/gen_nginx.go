@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/deploy"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/deploy"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 const genNginxHelp = `Nginx prints /etc/nginx/nginx.conf, a load balancer for HTTP and gRPC. Unlike HAProxy,

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/deploy"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/deploy"
+	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/store/pgstore"
 )
 

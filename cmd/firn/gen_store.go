@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/deploy"
-	"github.com/firn-id/firn/internal/setting"
-	"github.com/firn-id/firn/internal/stores"
+	"github.com/firn-id/firn/internal/ops/deploy"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/stores"
 )
 
 // addStore adds the flag of a store that others keep.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/deploy"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/deploy"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 // serveFlags are those of firn serve.

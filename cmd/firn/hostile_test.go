@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -22,16 +22,16 @@ func FuzzPrintedAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		p := &program{stdout: new(bytes.Buffer), stderr: new(bytes.Buffer)}
-		var status server.Status
+		var status calls.Status
 		if json.Unmarshal(text, &status) == nil {
 			_ = p.statusText(status, false, true)
 			_ = p.statusText(status, true, true)
 		}
-		var s server.StatusSequencer
+		var s calls.StatusSequencer
 		if json.Unmarshal(text, &s) == nil {
 			_ = sequencerText(s)
 		}
-		var policy server.Policy
+		var policy calls.Policy
 		if json.Unmarshal(text, &policy) == nil {
 			_ = policyText(policy)
 		}

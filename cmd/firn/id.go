@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/idtext"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 const idHelp = `Id prints new IDs, one per line, in the order in which they were made. It takes them
@@ -114,7 +114,7 @@ func (o idOptions) source(ctx context.Context) (next source, end func() error, e
 			return fromServer(c, o.form), end, nil
 		}
 	}
-	ids := make([]firn.ID, min(o.count, server.MaxCount))
+	ids := make([]firn.ID, min(o.count, calls.MaxCount))
 	return func(ctx context.Context, lines []line) error {
 		if err := fill(ctx, ids[:len(lines)]); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (p *program) printIDs(ctx context.Context, o idOptions) error {
 		return err
 	}
 	out := bufio.NewWriterSize(p.stdout, 64<<10)
-	lines := make([]line, min(o.count, server.MaxCount))
+	lines := make([]line, min(o.count, calls.MaxCount))
 	for left := o.count; left > 0; left -= int64(len(lines)) {
 		lines = lines[:min(int64(len(lines)), left)]
 		if err := next(ctx, lines); err != nil {

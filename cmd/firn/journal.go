@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/journal"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/core/journal"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 const journalHelp = `Journal checks what nodes did about their node IDs, and that no ID was given twice.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/idtext"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits of an
@@ -114,7 +114,7 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 	var rows [][]string
 	for _, l := range presets {
 		rows = append(rows, []string{
-			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), server.Until(l.Layout).Format(time.DateOnly),
+			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), calls.Until(l.Layout).Format(time.DateOnly),
 			strconv.FormatInt(l.NodeIDs(), 10), console.Number(l.Rate()), asDouble(l.Layout),
 		})
 	}
@@ -131,7 +131,7 @@ func (p *program) layoutDetail(l firn.Preset) error {
 		"layout", l.Name,
 		"tick", l.Tick,
 		"from", l.Epoch.Format(time.RFC3339Nano),
-		"until", server.Until(l.Layout).Format(time.RFC3339Nano),
+		"until", calls.Until(l.Layout).Format(time.RFC3339Nano),
 		"nodes", nodes,
 		"IDs", console.Number(l.Rate()), console.Number(math.Ldexp(1, l.SequenceBits)),
 		"numbers", numbersText(l.Bits()))
@@ -139,7 +139,7 @@ func (p *program) layoutDetail(l firn.Preset) error {
 
 // layoutSpan prints the first and the last ID of a tick.
 func (p *program) layoutSpan(q idtext.Sequencer, at time.Time, form idtext.Form, asJSON bool) error {
-	span, err := server.SpanOf(q.Layout, at)
+	span, err := calls.SpanOf(q.Layout, at)
 	if err != nil {
 		return usagef("--at: %w", err)
 	}
@@ -158,7 +158,7 @@ func (p *program) layoutSpan(q idtext.Sequencer, at time.Time, form idtext.Form,
 	printed := struct {
 		First firn.ID `json:"first"` // in place of numbers, which jq rounds
 		Last  firn.ID `json:"last"`
-		server.Span
+		calls.Span
 		Form      string `json:"form,omitempty"` // of the texts; empty: there are none
 		FirstText string `json:"first_text,omitempty"`
 		LastText  string `json:"last_text,omitempty"`
@@ -251,7 +251,7 @@ func (p *program) layoutsJSON(presets []firn.Preset) error {
 			IDsPerSecond   float64 `json:"ids_per_second_and_node"`
 			Exact          bool    `json:"exact_in_javascript"`
 		}{
-			l.Name, l.Epoch.Format(time.RFC3339Nano), server.Until(l.Layout).Format(time.RFC3339Nano), int64(l.Tick),
+			l.Name, l.Epoch.Format(time.RFC3339Nano), calls.Until(l.Layout).Format(time.RFC3339Nano), int64(l.Tick),
 			l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest, l.NodeIDs(), l.Rate(), l.Bits() <= doubleBits,
 		})
 		if err != nil {

@@ -17,10 +17,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/test/certtest"
 
-	"github.com/firn-id/firn/internal/secretfile"
-	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/service/admit/secretfile"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 // patience is how long tests wait for what must come, on a machine that is busy.

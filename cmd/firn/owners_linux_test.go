@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/test/certtest"
 )
 
 // No command relies on what another user owns, whatever its mode says: each file and directory that a setting names, and what

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/doctor"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/doctor"
+	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 const quorumBackupHelp = `Backup writes everything that the machines keep to a file, while they go on. Any node

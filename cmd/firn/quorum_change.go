@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -117,7 +117,7 @@ func (p *program) quorumChange(d quorumChange) *cobra.Command {
 			args := slices.Clone(args) // by addresses
 			for i, text := range args {
 				var err error
-				if args[i], err = server.MeantMachine(text, s); err != nil {
+				if args[i], err = calls.MeantMachine(text, s); err != nil {
 					return err
 				}
 			}

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/store/quorum"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // The scripts of quorums have several machines on this one: Linux takes every address that begins with 127 for its own.

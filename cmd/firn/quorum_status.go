@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -44,7 +44,7 @@ func (p *program) quorumStatusCommand() *cobra.Command {
 			var s quorum.Status
 			err := p.show(ctx, ask, quorumPath, &s, o.json, func() string { return p.quorumText(s) })
 			if err == nil && !s.Majority {
-				err = fmt.Errorf("%s; nodes give IDs only from the time that they have reserved", console.ShownText(server.NoMajority(s)))
+				err = fmt.Errorf("%s; nodes give IDs only from the time that they have reserved", console.ShownText(calls.NoMajority(s)))
 			}
 			return err
 		})

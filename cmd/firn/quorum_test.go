@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
+	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store/quorum"
 )
 
 // quorumServer serves a quorum to administrators, and returns a function that runs a command which asks it.
 func quorumServer(t *testing.T, q *servertest.Quorum) (firn func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	s := httptest.NewServer(httpapi.New(server.New(new(servertest.Member), server.Options{Quorum: q}), &auth.Policy{Trusted: true}))
+	s := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}), &auth.Policy{Trusted: true}))
 	t.Cleanup(s.Close)
 	return func(args ...string) (int, string, string) {
 		var out, errs strings.Builder

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/grpcapi"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/server/respapi"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/grpcapi"
+	"github.com/firn-id/firn/internal/service/httpapi"
+	"github.com/firn-id/firn/internal/service/respapi"
 )
 
 const errorsHead = `# Errors
@@ -31,7 +31,7 @@ help, the answer says when: ` + "`Retry-After`" + ` in seconds, or a ` + "`googl
 func errorsPage(t *testing.T) string {
 	page, onlyHTTP := errorsHead, ""
 	for _, file := range []string{"code.go", "httpapi/refuse.go"} {
-		for _, c := range codesOf(t, filepath.Join("..", "..", "internal", "server", file)) {
+		for _, c := range codesOf(t, filepath.Join("..", "..", "internal", "service", "calls", file)) {
 			switch status := httpapi.StatusOf(c.code); {
 			case status == 0: // callers never get it
 			case grpcapi.StatusOf(c.code) != 0:
@@ -51,7 +51,7 @@ token, and ` + "`NOPROTO`" + ` for an unsupported protocol version.
 }
 
 type documented struct {
-	code  server.Code
+	code  calls.Code
 	about string
 }
 
@@ -70,7 +70,7 @@ func codesOf(t *testing.T, name string) (all []documented) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, documented{server.Code(text), strings.TrimSpace(v.Comment.Text())})
+		all = append(all, documented{calls.Code(text), strings.TrimSpace(v.Comment.Text())})
 		return true
 	})
 	return all

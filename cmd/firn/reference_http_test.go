@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/server/httpapi/apidoc"
+	"github.com/firn-id/firn/internal/service/httpapi/apidoc"
 )
 
 // document is what is read of the OpenAPI document.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/spf13/cobra"
 )
 

@@ -13,10 +13,10 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/etcdtest"
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/etcdtest"
+	"github.com/firn-id/firn/internal/test/proxytest"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 )

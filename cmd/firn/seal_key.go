@@ -3,9 +3,9 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/idtext"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 const sealKeyHelp = `Seal-key makes a key with which servers seal IDs that strangers see. Write it to a file,

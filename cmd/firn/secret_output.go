@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 // secretFile adds --output to a command that prints a secret.

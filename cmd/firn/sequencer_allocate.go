@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 const allocateHelp = `Allocate changes how many of the nodes that want a node ID of a sequencer get one: all, a
@@ -42,7 +42,7 @@ func (p *program) allocateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var s server.StatusSequencer
+			var s calls.StatusSequencer
 			body, err := ask.Call(ctx, http.MethodPut, remote.SequencerPath(args[0], "/allocation"), marshal(a), &s)
 			return p.answer(body, err, o.json, func() string {
 				return fmt.Sprintf("%s: node IDs are for %v now; %d held, %d waiting\n", args[0], s.Allocation, len(s.Nodes), len(s.Waiting))

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 const attachHelp = `Attach has a server take a node ID of a sequencer, and prints it. The server can then
@@ -40,7 +40,7 @@ func (p *program) standCommand(do, short, long, example string) *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			var here server.Here
+			var here calls.Here
 			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do), nil, &here)
 			return p.answer(body, err, o.json, func() string { return args[0] + ": " + console.ShownText(here.String()) + "\n" })
 		})

@@ -14,11 +14,11 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/member"
 )
 
@@ -173,8 +173,8 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 		p.warnf("%s: %s", name, warning)
 	}
 	l := d.IDLayout()
-	s := server.StatusSequencer{
-		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Allocation: d.Allocation, Until: server.Until(l), Rate: l.Rate(),
+	s := calls.StatusSequencer{
+		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Allocation: d.Allocation, Until: calls.Until(l), Rate: l.Rate(),
 	}
 	if asJSON {
 		return p.printf("%s\n", marshal(struct {
@@ -191,7 +191,7 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 
 // create has a server create a sequencer, and prints it.
 func (p *program) create(ctx context.Context, ask remote.Client, n httpapi.NewSequencer, asJSON bool) error {
-	var s server.Created
+	var s calls.Created
 	status, body, err := ask.CallStatus(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)
 	if err != nil {
 		return p.conflict(n.Name, err, asJSON)

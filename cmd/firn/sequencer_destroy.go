@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/member"
 )
 
@@ -54,7 +54,7 @@ func (p *program) destroyCommand() *cobra.Command {
 					return err
 				}
 			}
-			var d server.Destroyed
+			var d calls.Destroyed
 			body, err := ask.Call(ctx, http.MethodDelete, remote.SequencerPath(name, ""), nil, &d)
 			return p.answer(body, err, o.json, func() string { return destroyedText(name, d) })
 		})
@@ -71,11 +71,11 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	if !console.IsTerminal(p.stdin) {
 		return unasked
 	}
-	var s server.StatusSequencer
+	var s calls.StatusSequencer
 	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return err
 	}
-	var nodes server.Owners
+	var nodes calls.Owners
 	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, "/nodes"), nil, &nodes); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func givenPerSecond(ctx context.Context, ask remote.Client, name string) (rate i
 
 // together is how many IDs of a sequencer all nodes give a second, by their latest pulses; false: unknown.
 func together(ctx context.Context, ask remote.Client, name string) (rate int64, ok bool) {
-	var s server.Status
+	var s calls.Status
 	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster", nil, &s); err != nil {
 		return 0, false
 	}
@@ -177,7 +177,7 @@ func together(ctx context.Context, ask remote.Client, name string) (rate int64, 
 	return 0, false
 }
 
-func destroyedText(name string, d server.Destroyed) string {
+func destroyedText(name string, d calls.Destroyed) string {
 	switch {
 	case d.Until != nil:
 		return name + " is destroyed; nodes that are out of reach may still make IDs of it until " + moment(*d.Until) + "\n"

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 const drainHelp = `Drain has a node give back its node ID of a sequencer, and keeps it from attaching again:
@@ -40,7 +40,7 @@ func (p *program) placeCommand(do, short, long, done string) *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			var placed server.Placed
+			var placed calls.Placed
 			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do), marshal(httpapi.Meaning{Member: args[1]}), &placed)
 			return p.answer(body, err, o.json, func() string { return args[0] + ": " + nodeName(placed.Member, placed.Owner) + " " + done + "\n" })
 		})

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many are free,
@@ -58,7 +58,7 @@ func hereColour(here string) console.Colour {
 	}
 }
 
-func (p *program) listTable(all []server.StatusSequencer) string {
+func (p *program) listTable(all []calls.StatusSequencer) string {
 	columns := []console.Column{
 		{Head: "SEQUENCER"},
 		{Head: "NODE IDS", Right: true},
@@ -81,7 +81,7 @@ func (p *program) listTable(all []server.StatusSequencer) string {
 }
 
 // forText says how many nodes get a node ID.
-func forText(s server.StatusSequencer) string {
+func forText(s calls.StatusSequencer) string {
 	if s.Share != nil {
 		return fmt.Sprintf("%v, policy %s", s.Allocation, shareText(*s.Share))
 	}

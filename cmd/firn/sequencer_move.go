@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
 const moveHelp = `Move gives a node ID of a sequencer to another node, which must be attached and gives
@@ -45,7 +45,7 @@ func (p *program) moveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var placed server.Placed
+			var placed calls.Placed
 			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/move"), marshal(httpapi.Move{Node: &node, To: args[2]}), &placed)
 			return p.answer(body, err, o.json, func() string {
 				return fmt.Sprintf("%s: node ID %d moves to %s\n", args[0], node, nodeName(placed.Member, placed.Owner))

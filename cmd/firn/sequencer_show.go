@@ -12,9 +12,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/member"
 )
 
@@ -36,9 +36,9 @@ func (p *program) showCommand() *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			var s server.StatusSequencer
+			var s calls.StatusSequencer
 			return p.show(ctx, ask, remote.SequencerPath(args[0], ""), &s, o.json, func() string {
-				return sequencerText(s) + sections(nodeTable([]server.StatusSequencer{s}))
+				return sequencerText(s) + sections(nodeTable([]calls.StatusSequencer{s}))
 			})
 		})
 	}
@@ -46,7 +46,7 @@ func (p *program) showCommand() *cobra.Command {
 }
 
 // sequencerText describes a sequencer, without a table of its nodes.
-func sequencerText(s server.StatusSequencer) string {
+func sequencerText(s calls.StatusSequencer) string {
 	here := console.ShownText(s.Here.String())
 	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
 		here += ": " + console.ShownText(s.Here.Why)
@@ -62,7 +62,7 @@ func sequencerText(s server.StatusSequencer) string {
 }
 
 // definitionLines describes what a sequencer is created with.
-func definitionLines(s server.StatusSequencer) [][2]string {
+func definitionLines(s calls.StatusSequencer) [][2]string {
 	l := s.Definition.IDLayout()
 	lines := [][2]string{
 		{"sequencer", console.Shown(s.Name)},
@@ -122,7 +122,7 @@ func timeLeft(left time.Duration) string {
 }
 
 // nodesText says how many nodes there can be.
-func nodesText(s server.StatusSequencer) string {
+func nodesText(s calls.StatusSequencer) string {
 	text := strconv.FormatInt(s.Definition.Nodes, 10)
 	if all := s.Definition.Capacity(); all != s.Definition.Nodes {
 		text += fmt.Sprintf(", rounded up to %s", console.Plural(all, "node ID"))

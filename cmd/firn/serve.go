@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/service/node"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 	"github.com/spf13/cobra"

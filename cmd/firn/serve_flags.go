@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/node"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/setting"
-	"github.com/firn-id/firn/internal/stores"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
+	"github.com/firn-id/firn/internal/service/node"
+	"github.com/firn-id/firn/internal/service/stores"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/pgstore"
@@ -54,7 +54,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Number(flags, &o.MaxConnections, "max-connections", "", 1, "how many connections callers may have at a time, over all addresses;\na new one closes the oldest idle one (default: what memory and open\nfiles allow, at most 16384)")
 	setting.Number(flags, &o.MaxCalls, "max-calls", "", 1, "how many calls are served at a time; more are refused at once\n(default: what memory allows, at most 10000)")
 
-	setting.Number(flags, &o.MaxSequencers, "max-sequencers", strconv.Itoa(server.DefaultMaxSequencers), 1, "how many sequencers the cluster may have; this node then creates no\nmore")
+	setting.Number(flags, &o.MaxSequencers, "max-sequencers", strconv.Itoa(calls.DefaultMaxSequencers), 1, "how many sequencers the cluster may have; this node then creates no\nmore")
 
 	setting.Add(flags, &o.store, "store", "store", "", "where the data is: postgres://USER@HOST:PORT/DATABASE,\nzookeeper://HOST:PORT,.../PATH, quorum://HOST:PORT,...,\netcd://HOST:PORT,.../PREFIX, etcds:// and zookeepers:// for TLS, or a\ndirectory for the etcd inside; --data-dir, --quorum and --etcd are short\nforms (default: --data-dir)", stores.Parse)
 

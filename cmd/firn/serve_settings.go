@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/console"
-	"github.com/firn-id/firn/internal/doctor"
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/node"
-	"github.com/firn-id/firn/internal/server/ui"
-	"github.com/firn-id/firn/internal/setting"
-	"github.com/firn-id/firn/internal/stores"
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/doctor"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/node"
+	"github.com/firn-id/firn/internal/service/stores"
+	"github.com/firn-id/firn/internal/service/ui"
 	"github.com/spf13/pflag"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/remote"
-	"github.com/firn-id/firn/internal/setting"
-	"github.com/firn-id/firn/internal/unixsocket"
+	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/ops/remote"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 // serverFlags say which server to ask, and how to be let in.

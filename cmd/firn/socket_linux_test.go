@@ -17,10 +17,10 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/node"
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/service/admit/conns"
+	"github.com/firn-id/firn/internal/service/node"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/proxytest"
 	"github.com/firn-id/firn/store/memstore"
 )
 

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/httpapi"
+	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -185,15 +185,15 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 		}
 		return all
 	}
-	hour := server.History{Nodes: []server.HistoryNode{{Owner: "east-1", Rate: rates(8, 7)}, {Owner: "b", Rate: append(rates(9, 6), nil)}}}
-	s := server.Status{
-		Members: []server.StatusMember{
-			{ID: "a", Pulse: server.Pulse{Owner: "east-1", Fresh: true, Vitals: &member.Vitals{Rate: 1012}}},
-			{ID: "b", Pulse: server.Pulse{Owner: "b", Fresh: true, Vitals: new(member.Vitals)}},
-			{ID: "c", Pulse: server.Pulse{Owner: "ids-1", Fresh: true, Vitals: new(member.Vitals)}},
-			{ID: "d", Pulse: server.Pulse{Owner: "d"}},
+	hour := calls.History{Nodes: []calls.HistoryNode{{Owner: "east-1", Rate: rates(8, 7)}, {Owner: "b", Rate: append(rates(9, 6), nil)}}}
+	s := calls.Status{
+		Members: []calls.StatusMember{
+			{ID: "a", Pulse: calls.Pulse{Owner: "east-1", Fresh: true, Vitals: &member.Vitals{Rate: 1012}}},
+			{ID: "b", Pulse: calls.Pulse{Owner: "b", Fresh: true, Vitals: new(member.Vitals)}},
+			{ID: "c", Pulse: calls.Pulse{Owner: "ids-1", Fresh: true, Vitals: new(member.Vitals)}},
+			{ID: "d", Pulse: calls.Pulse{Owner: "d"}},
 		},
-		Nodes: []server.StatusNode{
+		Nodes: []calls.StatusNode{
 			{Name: "east-1", Host: "ids-1", Members: []string{"x", "a"}}, {Name: "b", Host: "h", Members: []string{"b"}}, {Name: "ids-1", Host: "h", Members: []string{"c"}},
 		},
 		Quorum: &quorum.Status{Majority: true, Machines: []quorum.Machine{
@@ -208,7 +208,7 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 		"b": ", and gave 6 IDs a second in the last two minutes. It is also the machine 10.0.0.2:7420 of the quorum, a learner, which ends with it",
 		"c": ", and gives no IDs", "d": "", "e": "",
 	} {
-		c := server.Candidate{ID: id}
+		c := calls.Candidate{ID: id}
 		for _, m := range s.Members {
 			if m.ID == id {
 				c.Owner = m.Owner
@@ -220,7 +220,7 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 	}
 	s.Members, s.Quorum.Machines[2].Err = s.Members[:1], ""
 	const want = ", and gives 1 012 IDs a second. It is the only member: nobody gives IDs then. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
-	if have := alsoIs(s, server.Candidate{ID: "a", Owner: "east-1"}, hour); have != want {
+	if have := alsoIs(s, calls.Candidate{ID: "a", Owner: "east-1"}, hour); have != want {
 		t.Errorf("have %q, want %q", have, want)
 	}
 }
@@ -228,7 +228,7 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 // Replace and remove show the machines, and want addresses typed before they ask for a change.
 func TestQuorumChangesAsk(t *testing.T) {
 	q := threeNamed()
-	serves := httptest.NewServer(httpapi.New(server.New(new(servertest.Member), server.Options{Quorum: q}), &auth.Policy{Trusted: true}))
+	serves := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}), &auth.Policy{Trusted: true}))
 	defer serves.Close()
 	for _, tt := range []struct {
 		args, typed string

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/setting"
+	"github.com/firn-id/firn/internal/service/admit/auth"
 )
 
 const tokenHelp = `Token makes a token, and the entry by which servers know it. The first line of its

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/service/admit/auth"
 )
 
 // What is printed below the token is a file of tokens, by which servers know it.

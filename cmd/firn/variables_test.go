@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/ops/setting"
 )
 
 // Nothing is said of a variable that another command reads, that others set, or that is empty.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/dbtest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/dbtest"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // Every recipe does what it says, against a database and a node of firn.

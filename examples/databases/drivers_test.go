@@ -11,8 +11,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/dbtest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/dbtest"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // What drivers make of the types of columns that hold integers or text is read as the ID that was written, by a query as

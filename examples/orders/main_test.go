@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/etcdtest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/etcdtest"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/firn-id/firn/internal/dbtest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/dbtest"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/member"
 )
 

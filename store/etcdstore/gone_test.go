@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/test/etcdtest"
 	"github.com/firn-id/firn/store"
 )
 

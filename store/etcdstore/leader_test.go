@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/etcdtest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/etcdtest"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/etcdtest"
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/etcdtest"
+	"github.com/firn-id/firn/internal/test/proxytest"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )

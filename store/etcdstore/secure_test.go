@@ -10,8 +10,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/etcdtest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )

@@ -14,12 +14,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/firn-id/firn/internal/etcdtest"
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/etcdtest"
+	"github.com/firn-id/firn/internal/test/indoubt"
+	"github.com/firn-id/firn/internal/test/proxytest"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
-	"github.com/firn-id/firn/store/internal/indoubt"
 )
 
 const patience = 30 * time.Second

@@ -15,7 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/base/files"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/logtest"
+	"github.com/firn-id/firn/internal/test/logtest"
 )
 
 // What pgx and its pool read from a URL is for nobody else, and a server would refuse it. The rest of the URL stays.

@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/firn-id/firn/internal/dbtest"
-	"github.com/firn-id/firn/internal/proxytest"
+	"github.com/firn-id/firn/internal/test/dbtest"
+	"github.com/firn-id/firn/internal/test/proxytest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
 	"github.com/firn-id/firn/store/storetest"

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/dbtest"
-	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/test/dbtest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
 )

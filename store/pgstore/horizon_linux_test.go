@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/firn-id/firn/internal/dbtest"
+	"github.com/firn-id/firn/internal/test/dbtest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
 )

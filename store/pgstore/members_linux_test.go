@@ -14,9 +14,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/dbtest"
-	"github.com/firn-id/firn/internal/floor"
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/test/dbtest"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/pgstore"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/dbtest"
+	"github.com/firn-id/firn/internal/test/dbtest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
 )

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/dbtest"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/dbtest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/firn-id/firn/internal/floor"
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/base/fresh"
 	"github.com/firn-id/firn/store"
 )
 

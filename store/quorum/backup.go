@@ -18,9 +18,9 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/firn-id/firn/internal/clusterid"
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/base/clusterid"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/internal/etcdserver"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/internal/place"

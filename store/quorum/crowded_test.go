@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store/quorum/internal/port"
 )
 

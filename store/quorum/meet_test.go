@@ -15,7 +15,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )

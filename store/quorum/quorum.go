@@ -23,7 +23,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firn-id/firn/internal/space"
+	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/internal/place"

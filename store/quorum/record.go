@@ -10,8 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/firn-id/firn/internal/floor"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )

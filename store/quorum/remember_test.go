@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/logtest"
+	"github.com/firn-id/firn/internal/test/logtest"
 )
 
 // A machine that kept the quorum and says nothing for some seconds is told of once, and once more when it answers again. One

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/test/certtest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 	"github.com/firn-id/firn/store/quorum/internal/port"

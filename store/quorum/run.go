@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/internal/fresh"
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/fresh"
+	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )

@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 
-	"github.com/firn-id/firn/internal/space"
+	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 

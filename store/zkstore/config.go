@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/base/files"
 	"github.com/firn-id/firn/store/internal/clienttls"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )

@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/zktest"
+	"github.com/firn-id/firn/internal/test/proxytest"
+	"github.com/firn-id/firn/internal/test/zktest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
 	"github.com/firn-id/firn/store/zkstore"

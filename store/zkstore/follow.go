@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/store"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/fresh"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/testenv"
-	"github.com/firn-id/firn/internal/zktest"
+	"github.com/firn-id/firn/internal/test/proxytest"
+	"github.com/firn-id/firn/internal/test/testenv"
+	"github.com/firn-id/firn/internal/test/zktest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
 	"github.com/firn-id/firn/store/zkstore"

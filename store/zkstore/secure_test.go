@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/certtest"
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/zktest"
+	"github.com/firn-id/firn/internal/test/certtest"
+	"github.com/firn-id/firn/internal/test/proxytest"
+	"github.com/firn-id/firn/internal/test/zktest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/zkstore"
 )

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )

@@ -1,4 +1,4 @@
-// Check reads a file that firn gen or internal/deploy/packages/build has written from standard input, as strictly as the
+// Check reads a file that firn gen or deploy/build has written from standard input, as strictly as the
 // program that it is for, and prints what it is made of.
 //
 //	check kubernetes < firn.k8s.yaml

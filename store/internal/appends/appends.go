@@ -20,7 +20,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/store"
 )
 

@@ -6,7 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 
-	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/base/files"
 )
 
 // Config returns what a client needs. caFile holds the PEM certificates of the authorities that may have signed the server's;

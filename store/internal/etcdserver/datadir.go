@@ -24,7 +24,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/firn-id/firn/internal/space"
+	"github.com/firn-id/firn/internal/base/space"
 )
 
 // roomForDatabase is how many bytes the database may need at once beside the log.

@@ -25,8 +25,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"google.golang.org/grpc"
 
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/space"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/base/space"
 )
 
 // How often, and how many times more, a directory that is in use is tried.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/base/files"
 )
 
 // maxSocketPath is how many bytes every system allows for the path of a unix socket.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/base/files"
 )
 
 // ReadFile reads a file of keys. An error is returned when the file has none, or more than MaxKeys, when a key is

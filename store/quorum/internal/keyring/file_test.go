@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/base/files"
 )
 
 func TestReadFile(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/test/certtest"
 )
 
 // ownFiles are the files of a machine with an authority of the user's own.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/fresh"
 )
 
 // Key is a secret that the machines of a quorum share, or the one for their clients that follows from it. Whoever has a

@@ -33,8 +33,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/files"
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/base/fresh"
 )
 
 // The names in certificates that are no hosts.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // This file explores how the members follow the record, with Care itself: every order of emptied disks, commands, changes

@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/internal/test/testenv"
 )
 
 // Ten thousand connections over TCP that stay open take nothing from those who have the key, and 256 files from this process.

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/internal/server/conns"
-	"github.com/firn-id/firn/internal/throttle"
+	"github.com/firn-id/firn/internal/base/throttle"
+	"github.com/firn-id/firn/internal/base/host"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
 
@@ -191,7 +191,7 @@ func (p *Port) begin(c net.Conn) {
 		_ = p.handshakes[i].Close()
 		p.handshakes = slices.Delete(p.handshakes, i, i+1)
 	}
-	p.handshakes = append(p.handshakes, handshake{c, conns.HostOf(c.RemoteAddr())})
+	p.handshakes = append(p.handshakes, handshake{c, host.Of(c.RemoteAddr())})
 	p.all.Go(func() { p.serve(c) })
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/firn-id/firn/internal/logtest"
+	"github.com/firn-id/firn/internal/test/logtest"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
 

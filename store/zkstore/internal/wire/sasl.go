@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/firn-id/firn/internal/fresh"
+	"github.com/firn-id/firn/internal/base/fresh"
 )
 
 // Login is a user of ZooKeeper's SASL mechanism DIGEST-MD5. The password itself is not sent.

@@ -15,8 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/firn-id/firn/internal/proxytest"
-	"github.com/firn-id/firn/internal/zktest"
+	"github.com/firn-id/firn/internal/test/proxytest"
+	"github.com/firn-id/firn/internal/test/zktest"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )
 

@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// The clock of a machine is compared with what other members wrote, but not with the node of the machine itself. What is too
+// old to tell is waited for.
+func TestSeeClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.NewService().Client("doctor")
+		defer s.Close()
+		write := func(id string, off, ago time.Duration, vitals member.Vitals) {
+			t.Helper()
+			value, err := json.Marshal(member.Pulse{Owner: "host of " + id, Clock: time.Now().Add(off - ago), Every: 10 * time.Second, Vitals: vitals})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(pulses+id, value)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		see := func(kind clocks.Kind, with, against int, wrong ...string) {
+			t.Helper()
+			began := time.Now()
+			d := seeClocks(t.Context(), s, "own")
+			if d == nil || d.Here.Kind != kind || d.Here.With != with || d.Here.Against != against || !slices.Equal(d.Wrong, wrong) {
+				t.Errorf("after %v it sees %+v; want %v, with %d and against %d, and %q", time.Since(began), d, kind, with, against, wrong)
+			}
+		}
+		see(clocks.Alone, 0, 0)
+		write("own", 0, 0, member.Vitals{})
+		write("a", 0, 7*time.Second, member.Vitals{})
+		see(clocks.Agreed, 1, 0)
+		write("b", time.Hour, 0, member.Vitals{Verdict: "ahead", Offset: time.Hour, Against: 2, Others: 2})
+		see(clocks.Agreed, 1, 1, "the clock of host of b is 1h0m ahead of 2 of 2 others")
+		write("a", time.Hour, 0, member.Vitals{})
+		see(clocks.Behind, 0, 2, "the clock of host of b is 1h0m ahead of 2 of 2 others")
+
+		write("a", -5*time.Second, 0, member.Vitals{}) // or a right one, 5 s ago; or an earlier one
+		write("b", -5*time.Second, 0, member.Vitals{})
+		write("own", time.Hour, 0, member.Vitals{})
+		see(clocks.Agreed, 2, 0)
+		write("a", 5*time.Second, 0, member.Vitals{})
+		write("b", 5*time.Second, 0, member.Vitals{})
+		see(clocks.Unclear, 0, 0) // within 5 s and 16 s
+		write("a", 5*time.Second, 0, member.Vitals{})
+		write("b", 5*time.Second, 0, member.Vitals{})
+		go func() {
+			time.Sleep(3 * time.Second)
+			write("a", 9*time.Second, 0, member.Vitals{})
+		}()
+		see(clocks.Agreed, 1, 0)
+
+		none, cancel := context.WithCancel(t.Context())
+		cancel()
+		if d := seeClocks(none, s, ""); d != nil {
+			t.Errorf("without a store it sees %+v", d)
+		}
+	})
+}

@@ -1,9 +1,0 @@
-package httpapi
-
-import "github.com/firn-id/firn/internal/server"
-
-// Statuses are those of all codes.
-func Statuses() map[server.Code]int { return statuses }
-
-// Methods are those that the handler serves, by path.
-func (h *Handler) Methods() map[string][]string { return h.methods }

@@ -1,0 +1,190 @@
+package calls
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// find returns the issuer of a sequencer's IDs. It returns a member.ErrNotReady when the member is not attached
+// to the sequencer.
+func (s *Service) find(name string) (Issuer, error) {
+	if s.options.Default != nil && name == member.DefaultSequencer {
+		return s.options.Default, nil
+	}
+	if q, ok := s.member.Sequencer(name); ok {
+		return q, nil
+	}
+	if err := s.member.Ready(); err != nil {
+		return nil, err
+	}
+	return nil, errNotAttached
+}
+
+var errNotAttached = fmt.Errorf("%w: it is not attached to this sequencer", member.ErrNotReady)
+
+// detachedError says that the member is not attached to a sequencer, and that the call for an ID does not attach
+// it.
+type detachedError struct {
+	name string
+	why  error
+}
+
+var errNoAutoAttach = errors.New("the node was started with --no-auto-attach")
+
+func (e *detachedError) Error() string {
+	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
+}
+
+// attached returns the issuer to ask again after a call got no ID because of why. If the member is not attached
+// and this caller's call may attach it, attached has it attach and waits for the outcome. It does not wait for a
+// member that is attached: that gets by itself what it lacks.
+func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Issuer, error) {
+	q, ok := s.member.Sequencer(name)
+	if !ok && name == member.DefaultSequencer {
+		return nil, why // the node attaches to it as soon as the member has joined
+	}
+	if ok {
+		switch q.State().Phase {
+		case member.Detached, member.Destroyed:
+		case member.Attaching:
+			if s.attaches.running(name) {
+				awaitAttached(ctx, q)
+			}
+			return q, nil
+		default:
+			return q, nil
+		}
+	}
+	if err := cluster.CheckName(name); err != nil {
+		return nil, Input(err)
+	}
+	forbidden := who.MayAttachOnDemand(name)
+	if s.options.NoAutoAttach {
+		forbidden = errNoAutoAttach
+	}
+	if forbidden != nil {
+		if _, err := s.member.Lookup(ctx, name); err != nil {
+			return nil, err
+		}
+		return nil, &detachedError{name, forbidden}
+	}
+	q, err := s.attachTo(ctx, name, s.member.AttachOnDemand)
+	switch {
+	case errors.Is(err, member.ErrExplicit):
+		return nil, &detachedError{name, member.ErrExplicit}
+	case err != nil:
+		return nil, err
+	}
+	return q, nil
+}
+
+// attachTo attaches to a sequencer, and waits until the member may use a node ID, or knows that it won't get one
+// at once.
+func (s *Service) attachTo(ctx context.Context, name string, attach func(context.Context, string) (*member.Sequencer, error)) (*member.Sequencer, error) {
+	defer s.attaches.begin(name)()
+	q, err := attach(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	awaitAttached(ctx, q)
+	return q, nil
+}
+
+func awaitAttached(ctx context.Context, s *member.Sequencer) {
+	for state := range s.Changes(ctx) {
+		if state.Phase != member.Attaching {
+			return
+		}
+	}
+}
+
+// attaches counts, by sequencer, the calls that have the member attach. While there are any, other calls wait for
+// the outcome too.
+type attaches struct {
+	mu     sync.Mutex // guards byName
+	byName map[string]int
+}
+
+// begin counts a call until end is called.
+func (a *attaches) begin(name string) (end func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.byName[name]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.byName[name]--; a.byName[name] == 0 {
+			delete(a.byName, name)
+		}
+	}
+}
+
+func (a *attaches) running(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byName[name] > 0
+}
+
+// Attach attaches the member to a sequencer and returns the state it reaches. The error says why it makes no IDs
+// there.
+func (s *Service) Attach(ctx context.Context, who *auth.Caller, name string) (_ Here, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "attach", name, err) }(ctx)
+	ctx, end, err := s.administer(ctx, who, auth.Attach|auth.Admin, name)
+	if err != nil {
+		return Here{}, err
+	}
+	defer end()
+	q, err := s.attachTo(ctx, name, s.member.Attach)
+	if err == nil {
+		err = q.Ready()
+	}
+	if err != nil {
+		return Here{}, err
+	}
+	return s.here(name), nil
+}
+
+// Detach detaches the member from a sequencer and returns the state it reaches. It returns
+// member.ErrAttachedAgain when another call attached the member meanwhile.
+func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ Here, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "detach", name, err) }(ctx)
+	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
+	if err != nil {
+		return Here{}, err
+	}
+	defer end()
+	q, ok := s.member.Sequencer(name)
+	if ok {
+		err = q.Detach(ctx)
+	} else {
+		_, err = s.member.Lookup(ctx, name)
+	}
+	if errors.Is(err, member.ErrAttachedAgain) {
+		err = fmt.Errorf("%w; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name)
+	}
+	if err != nil {
+		return Here{}, err
+	}
+	return s.here(name), nil
+}
+
+// administer begins a call that changes one sequencer, or attaches or detaches the member. The caller needs one
+// of the rights.
+func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.Right, name string) (context.Context, func(), error) {
+	if err := cluster.CheckName(name); err != nil {
+		return nil, nil, Input(err)
+	}
+	return s.begin(askedBy(ctx, who), who, rights, name, 1)
+}
+
+// askedBy returns a context for calls of the member by which the log says who asked for a change.
+func askedBy(ctx context.Context, who *auth.Caller) context.Context {
+	return member.AskedBy(ctx, cmp.Or(who.Name(), Anonymous))
+}

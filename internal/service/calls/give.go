@@ -1,0 +1,193 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// Next gives an ID of a sequencer. By is the member that made it, if this node had another one do that, and else empty.
+func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id firn.ID, by string, err error) {
+	ctx, end, err := s.begin(ctx, who, auth.Issue, name, 1)
+	if err != nil {
+		return 0, "", err
+	}
+	defer end()
+	by, err = s.from(ctx, who, name, func(m Issuer) (err error) {
+		id, err = m.Next(ctx)
+		return err
+	})
+	if err == nil && by == "" {
+		s.given.add(name, 1)
+	}
+	return id, by, err
+}
+
+// Many calls deliver with count IDs of a sequencer, in the order in which they were made, and returns its error. At is the
+// address of the caller's end of the connection, as host:port; empty: unknown. Undelivered answers take a limited memory,
+// of which each caller may have a share: beyond it a caller waits, and gets ErrCrowded when it has waited too
+// long.
+func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int, deliver func(*Batch) error) error {
+	return s.ManyAfter(ctx, who, at, name, 0, count, deliver)
+}
+
+// ManyAfter is Many with IDs that were all made after another one: the last of an answer before. Unless they are scattered,
+// those of several answers then ascend throughout.
+func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name string, after firn.ID, count int, deliver func(*Batch) error) error {
+	if count < 1 || count > MaxCount {
+		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
+	}
+	within, end, err := s.begin(ctx, who, auth.Issue, name, count)
+	if err != nil {
+		return err
+	}
+	defer end()
+	caller := partyOf(who, at)
+	release, err := s.hold(ctx, within, caller, at, answerSize(count))
+	if err != nil {
+		return err
+	}
+	b := Batch{release: release}
+	defer func() {
+		if b.release != nil {
+			b.release()
+		}
+	}()
+	b.by, err = s.from(within, who, name, func(m Issuer) error {
+		b.runs, b.count, b.definition = b.runs[:0], 0, m.Definition()
+		return s.fill(within, m, caller, name, after, count, &b)
+	})
+	if err != nil {
+		return err
+	}
+	if b.by == "" {
+		s.given.add(name, count)
+	}
+	return deliver(&b)
+}
+
+// Hold takes size bytes of the memory for answers, for something else, until release is called. It waits as Many
+// does.
+func (s *Service) Hold(ctx context.Context, who *auth.Caller, at string, size int64) (release func(), err error) {
+	within := newLazyTimeout(ctx, s.timeout)
+	defer within.end()
+	return s.hold(ctx, within, partyOf(who, at), at, size)
+}
+
+// TryHold is Hold for a caller without a token, at its address. It does not wait: it is not ok when there is no room.
+func (s *Service) TryHold(at string, size int64) (release func(), ok bool) {
+	return s.shares.try(partyOf(nil, at), at, size)
+}
+
+// answerSize returns the most bytes that an undelivered answer with count IDs takes: a buffer of 32 KiB when it
+// is long, and what is around it.
+func answerSize(count int) int64 { return 4<<10 + min(int64(count)*32, 124<<10) }
+
+// hold takes size bytes of the memory for answers until release is called. It waits for other calls until within
+// ends, which derives from ctx.
+func (s *Service) hold(ctx, within context.Context, caller party, at string, size int64) (release func(), err error) {
+	release, err = s.shares.hold(within, caller, at, size)
+	if err != nil && ctx.Err() == nil {
+		err = ErrCrowded
+	}
+	return release, err
+}
+
+// fill has an issuer make IDs above another one, a piece at a time.
+func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string, after firn.ID, count int, b *Batch) error {
+	ids := pieces.Get().(*[piece]firn.ID)
+	defer pieces.Put(ids)
+	if count <= few {
+		if err := m.FillAfter(ctx, after, ids[:count]); err != nil {
+			return err
+		}
+		b.add(ids[:count])
+		return nil
+	}
+	most := int(min(max(m.Definition().IDLayout().Rate()*turnTime.Seconds(), 1), piece))
+	return s.turns.each(ctx, name, caller, m, count, most, func(n int) error {
+		if b.Len() > 0 {
+			after = b.Last()
+		}
+		if err := m.FillAfter(ctx, after, ids[:n]); err != nil {
+			return err
+		}
+		b.add(ids[:n])
+		return nil
+	})
+}
+
+// from calls give with the issuer of a sequencer, and, if this node has no IDs, once more with that of another one, whose
+// member ID is by then.
+func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) (by string, err error) {
+	if err = s.fromHere(ctx, who, name, give); err == nil {
+		return "", nil
+	}
+	defer func() {
+		if err != nil {
+			s.noteFailed(ctx, name, err)
+		}
+	}()
+	other, ok := s.elsewhere(ctx, who, name, err)
+	if !ok || !s.forwarded.begin(s.options.MaxCalls) {
+		return "", err
+	}
+	why := give(other)
+	s.forwarded.end(why)
+	if refused, ok := errors.AsType[*ElsewhereError](why); ok && refused.ofCaller() {
+		return "", why
+	}
+	if why != nil {
+		return "", err
+	}
+	return other.at.id, nil
+}
+
+// fromHere calls give with the issuer of a sequencer, and again after the member has attached to it, if it must and
+// may.
+func (s *Service) fromHere(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) error {
+	m, err := s.find(name)
+	if err == nil {
+		err = give(m)
+	}
+	if errors.Is(err, member.ErrNotReady) {
+		if m, err = s.attached(ctx, who, name, err); err != nil {
+			return err
+		}
+		err = give(m)
+	}
+	if m == nil {
+		return err
+	}
+	if errors.Is(err, firn.ErrLifetime) || errors.Is(err, context.DeadlineExceeded) {
+		if why := m.Ready(); errors.Is(why, firn.ErrLifetime) { // it says when the lifetime ends or begins
+			return why
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, member.ErrNotReady) {
+		_, rate := rateOf(m)
+		return &busyError{s.timeout, rate}
+	}
+	return err
+}
+
+// rateOf returns under how many node IDs an issuer makes IDs, at least 1, and how many a second.
+func rateOf(m Issuer) (nodes int, rate float64) {
+	nodes = max(len(m.NodeIDs()), 1)
+	return nodes, float64(nodes) * m.Definition().IDLayout().Rate()
+}
+
+// busyError says that a node did not make that many IDs in time.
+type busyError struct {
+	within time.Duration
+	rate   float64 // IDs per second
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("no answer within %v: this node makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
+}

@@ -1,0 +1,72 @@
+package calls_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/test/servertest"
+	"github.com/firn-id/firn/member"
+)
+
+// moving is a member whose records of nodes change whenever they are read.
+type moving struct {
+	*servertest.Member
+	next []member.NodeRecord
+}
+
+func (m *moving) Nodes(ctx context.Context) ([]member.NodeRecord, error) {
+	nodes, err := m.Member.Nodes(ctx)
+	if m.next != nil {
+		m.SetNodes(m.next...)
+	}
+	return nodes, err
+}
+
+// A node is lost when it has no pulse and has not left, also not while that was read. Without the store nobody can tell,
+// and what was known stays.
+func TestNodesAreLost(t *testing.T) {
+	now := time.Now()
+	record := func(name string, left time.Time, ids ...string) member.NodeRecord {
+		return member.NodeRecord{Name: name, Members: ids, Seen: now, Left: left}
+	}
+	m := &moving{Member: &servertest.Member{Name: "a"}}
+	m.SetPulses(map[string]member.Pulse{"a": {Owner: "ids-1"}, "e2": {Owner: "ids-5"}})
+	m.SetNodes(record("ids-1", time.Time{}, "a"), record("ids-2", time.Time{}, "b"), record("ids-3", now, "c"),
+		record("ids-4", time.Time{}, "d"), record("ids-5", time.Time{}, "e1"))
+	m.next = []member.NodeRecord{
+		record("ids-1", time.Time{}, "a"), record("ids-2", time.Time{}, "b"), record("ids-3", now, "c"),
+		record("ids-4", now, "d"), record("ids-5", time.Time{}, "e1", "e2"), record("ids-6", time.Time{}, "f"),
+	}
+	s := calls.New(m, calls.Options{})
+	who, err := (&auth.Policy{Trusted: true}).Admit("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := func() (all []string) {
+		t.Helper()
+		status, err := s.Status(t.Context(), who)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range status.Nodes {
+			all = append(all, fmt.Sprint(n.Name, " ", n.State))
+		}
+		return all
+	}
+	m.Apply(cluster.PrepareJoin{Joiner: "a"})
+	want := []string{"ids-1 alive", "ids-2 lost", "ids-3 left", "ids-4 left", "ids-5 alive", "ids-6 alive"}
+	if have := states(); !slices.Equal(have, want) {
+		t.Errorf("have %q, want %q", have, want)
+	}
+	m.Fail(member.ErrNotReady)
+	want = []string{"ids-1 unknown", "ids-2 unknown", "ids-3 left", "ids-4 left", "ids-5 unknown", "ids-6 unknown"}
+	if have := states(); !slices.Equal(have, want) {
+		t.Errorf("without the store: have %q, want %q", have, want)
+	}
+}

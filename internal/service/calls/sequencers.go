@@ -1,0 +1,173 @@
+package calls
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// StatusSequencer is the state of a sequencer, as JSON.
+type StatusSequencer struct {
+	Name       string             `json:"name"`
+	Definition cluster.Definition `json:"definition"`
+	Created    int64              `json:"created"`              // the position of the entry that created it
+	Capacity   int64              `json:"capacity"`             // number of node IDs in the region
+	Region     cluster.Region     `json:"region,omitzero"`      // that it was created in
+	Until      time.Time          `json:"until"`                // when the time of its layout ends
+	Rate       float64            `json:"rate"`                 // IDs per second and node
+	Nodes      map[int64]string   `json:"nodes"`                // the member that has each node ID
+	Waiting    []string           `json:"waiting"`              // members waiting for a node ID, in order
+	Free       int64              `json:"free"`                 // number of node IDs that no member has
+	Allocation cluster.Allocation `json:"allocation"`           // in force; that of the definition is what it was created with
+	Share      *int64             `json:"share,omitempty"`      // percent of the members by the policy, 0: the rest; nil: the policy does not name it
+	Drained    []string           `json:"drained"`              // members that may not attach
+	Given      *float64           `json:"given_rate,omitempty"` // IDs per second that callers got lately, of all nodes whose pulse is fresh; nil: unknown
+	Here       Here               `json:"here"`
+
+	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
+}
+
+// Here is the answering member's state in a sequencer, see member.State.
+type Here struct {
+	State string  `json:"state"`           // a member.Phase, or "none": it was never attached
+	Node  *int64  `json:"node,omitempty"`  // the node ID in use, while attached, or the first of them
+	Nodes []int64 `json:"nodes,omitempty"` // all node IDs in use, if there are several
+	Place int     `json:"place,omitempty"` // in the waiting line, from 1
+	Why   string  `json:"why,omitempty"`   // why it makes no IDs
+}
+
+// never is the state of a member that was never attached.
+const never = "none"
+
+// String returns the state for people.
+func (e Here) String() string {
+	switch {
+	case len(e.Nodes) > 1:
+		return fmt.Sprintf("%s, node IDs %s", e.State, strings.Trim(fmt.Sprint(e.Nodes), "[]"))
+	case e.Node != nil:
+		return fmt.Sprintf("%s, node ID %d", e.State, *e.Node)
+	case e.Place > 0:
+		return fmt.Sprintf("%s, place %d in line", e.State, e.Place)
+	case e.State == never:
+		return "not attached"
+	default:
+		return e.State
+	}
+}
+
+// Until returns the end of a layout's time, the last day of 9999 at the latest.
+func Until(l firn.Layout) time.Time {
+	last := lastTime.AddDate(0, 0, -1)
+	if end := l.Lifetime(); end.Before(last) {
+		return end
+	}
+	return last
+}
+
+// describe returns what the cluster and this member know about a sequencer.
+func (s *Service) describe(name string, q cluster.Sequencer) StatusSequencer {
+	return s.describeUnder(sharesOf(s.member.Value()), name, q)
+}
+
+// sharesOf returns the percentages of a policy, by sequencer.
+func sharesOf(v cluster.Value) map[string]int64 {
+	shares := map[string]int64{}
+	for _, share := range v.Policy() {
+		shares[share.Sequencer] = share.Percent
+	}
+	return shares
+}
+
+// describeUnder is describe under a policy with these shares.
+func (s *Service) describeUnder(shares map[string]int64, name string, q cluster.Sequencer) StatusSequencer {
+	d := q.Definition()
+	described := StatusSequencer{
+		Name: name, Definition: d, Created: q.Created(), Capacity: q.NodeIDs().Size(), Region: q.Region(), Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
+		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: s.here(name),
+		Allocation: q.Allocation(), Drained: slices.AppendSeq([]string{}, q.DrainedMembers()),
+	}
+	if share, ok := shares[name]; ok {
+		described.Share = &share
+	}
+	return described
+}
+
+func (s *Service) here(name string) Here {
+	q, ok := s.member.Sequencer(name)
+	if !ok {
+		return Here{State: never}
+	}
+	state := q.State()
+	here := Here{State: state.Phase.String(), Place: state.Place}
+	if state.Phase == member.Attached {
+		here.Node = &state.Node
+	}
+	if state.Nodes > 1 {
+		here.Nodes = q.NodeIDs()
+	}
+	if err := q.Ready(); err != nil {
+		here.Why = err.Error()
+	}
+	return here
+}
+
+// Here returns the member's state in a sequencer. Callers that may take its IDs may see it: the IDs tell as much.
+func (s *Service) Here(who *auth.Caller, name string) (Here, error) {
+	if err := who.May(auth.Issue, name); err != nil {
+		return Here{}, err
+	}
+	return s.here(name), nil
+}
+
+func (s *Service) describeAll(v cluster.Value) []StatusSequencer {
+	all, shares := []StatusSequencer{}, sharesOf(v)
+	for name, q := range v.Sequencers() {
+		described := s.describeUnder(shares, name, q)
+		described.Lacking = v.Lacking(name)
+		all = append(all, described)
+	}
+	return all
+}
+
+// Sequencers describes all sequencers, by name.
+func (s *Service) Sequencers(ctx context.Context, who *auth.Caller) ([]StatusSequencer, error) {
+	_, end, err := s.begin(ctx, who, auth.Look, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	v, err := s.latest()
+	if err != nil {
+		return nil, err
+	}
+	return s.describeAll(v), nil
+}
+
+// Sequencer describes one sequencer, also to callers that may only take its IDs.
+func (s *Service) Sequencer(ctx context.Context, who *auth.Caller, name string) (StatusSequencer, error) {
+	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
+	if err != nil {
+		return StatusSequencer{}, err
+	}
+	defer end()
+	q, err := s.lookup(ctx, name)
+	if err != nil {
+		return StatusSequencer{}, err
+	}
+	return s.describe(name, q), nil
+}
+
+func (s *Service) lookup(ctx context.Context, name string) (cluster.Sequencer, error) {
+	if err := cluster.CheckName(name); err != nil {
+		return cluster.Sequencer{}, Input(err)
+	}
+	return s.member.Lookup(ctx, name)
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/calls"
+)
+
+// Meaning is the body of a call about one member; see server.Meant.
+type Meaning struct {
+	Member string `json:"member"`
+}
+
+// Move says which member gets a node ID; see server.Meant.
+type Move struct {
+	Node *int64 `json:"node"`
+	To   string `json:"to"`
+}
+
+// NewPolicy has the shares of a policy.
+type NewPolicy struct {
+	Shares []cluster.Share `json:"shares"`
+}
+
+var (
+	errNoNode   = errors.New(`the body: no node; want a field such as "node":5`)
+	errNoShares = errors.New(`the body: no shares; want a field such as "shares":[{"sequencer":"a","percent":75},{"sequencer":"b"}], or DELETE /api/v1/cluster/policy`)
+)
+
+// serveVerbs serves the calls that change where members stand.
+func (h *Handler) serveVerbs() {
+	const one = "/api/v1/sequencers/{name}"
+	h.post("/api/v1/cluster/expel", bare(omit, h.expel))
+	h.post("/api/v1/cluster/forget", bare(omit, h.forget))
+	h.post("/api/v1/cluster/skip", bare(omit, h.skip))
+	h.post(one+"/drain", bare(omit, h.placeMember(h.service.DrainMember)))
+	h.post(one+"/undrain", bare(omit, h.placeMember(h.service.UndrainMember)))
+	h.post(one+"/move", bare(omit, h.move))
+	h.handle(one+"/allocation", map[string]http.HandlerFunc{http.MethodPut: h.admit(bare(omit, h.allocate))})
+	h.handle("/api/v1/cluster/policy", map[string]http.HandlerFunc{
+		http.MethodGet:    h.admit(h.few(bare(omit, h.policyInForce))),
+		http.MethodPut:    h.admit(bare(omit, h.setPolicy)),
+		http.MethodDelete: h.admit(bare(omit, h.clearPolicy)),
+	})
+}
+
+// Expulsion is the body of POST /api/v1/cluster/expel.
+type Expulsion struct {
+	Meaning
+	EndTheMajority bool `json:"end_the_majority,omitempty"`
+}
+
+func (h *Handler) expel(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Expulsion
+	if readBody(w, r, &body, "member or end_the_majority") {
+		expelled, err := h.service.Expel(Origin(r).In(r.Context()), who, body.Member, body.EndTheMajority)
+		h.answer(w, r, expelled, err)
+	}
+}
+
+// Forget is the body of POST /api/v1/cluster/forget.
+type Forget struct {
+	Name string `json:"name"`
+}
+
+func (h *Handler) forget(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Forget
+	if readBody(w, r, &body, "name") {
+		forgotten, err := h.service.Forget(Origin(r).In(r.Context()), who, body.Name)
+		h.answer(w, r, forgotten, err)
+	}
+}
+
+// Skip is the body of POST /api/v1/cluster/skip.
+type Skip struct {
+	Position int64 `json:"position"`
+}
+
+func (h *Handler) skip(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Skip
+	if readBody(w, r, &body, "position") {
+		skipped, err := h.service.Skip(Origin(r).In(r.Context()), who, body.Position)
+		h.answer(w, r, skipped, err)
+	}
+}
+
+// placeMember serves a change of what a member has of a sequencer.
+func (h *Handler) placeMember(change func(ctx context.Context, who *auth.Caller, sequencer, member string) (calls.Placed, error)) call {
+	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+		var body Meaning
+		if readBody(w, r, &body, "member") {
+			placed, err := change(Origin(r).In(r.Context()), who, sequencerOf(r), body.Member)
+			h.answer(w, r, placed, err)
+		}
+	}
+}
+
+func (h *Handler) move(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Move
+	if !readBody(w, r, &body, "node and to") {
+		return
+	}
+	if body.Node == nil {
+		badRequest(w, errNoNode)
+		return
+	}
+	placed, err := h.service.MoveNode(Origin(r).In(r.Context()), who, sequencerOf(r), *body.Node, body.To)
+	h.answer(w, r, placed, err)
+}
+
+func (h *Handler) allocate(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body cluster.Allocation
+	if readBody(w, r, &body, "kind, count or percent") {
+		q, err := h.service.Allocate(Origin(r).In(r.Context()), who, sequencerOf(r), body)
+		h.answer(w, r, q, err)
+	}
+}
+
+func (h *Handler) policyInForce(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	p, err := h.service.Policy(r.Context(), who)
+	h.answer(w, r, p, err)
+}
+
+func (h *Handler) setPolicy(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body NewPolicy
+	if !readBody(w, r, &body, "shares") {
+		return
+	}
+	if len(body.Shares) == 0 {
+		badRequest(w, errNoShares)
+		return
+	}
+	p, err := h.service.SetPolicy(Origin(r).In(r.Context()), who, body.Shares)
+	h.answer(w, r, p, err)
+}
+
+func (h *Handler) clearPolicy(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	p, err := h.service.SetPolicy(Origin(r).In(r.Context()), who, nil)
+	h.answer(w, r, p, err)
+}

@@ -1,0 +1,292 @@
+package respapi
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/idtext"
+	"github.com/firn-id/firn/member"
+)
+
+// atOnce is how many equal commands for one ID in a row one call to the service answers.
+const atOnce = 256
+
+// of is the sequencer that an argument names. It costs no memory while a connection names the same one.
+func (c *conn) of(name []byte) string {
+	if c.sequencer != string(name) {
+		c.sequencer = string(name)
+	}
+	return c.sequencer
+}
+
+// write appends an ID to the replies in one of the ways that follow.
+type write func(c *conn, id firn.ID)
+
+func (c *conn) number(id firn.ID) { c.integer(int64(id)) }
+
+func (c *conn) decimal(id firn.ID) {
+	var digits [20]byte
+	text := firn.Decimal.Append(digits[:0], id)
+	c.head('$', len(text))
+	c.out = append(append(c.out, text...), "\r\n"...)
+}
+
+// texted writes what idtext appends. IDs of the sequencer have a text.
+func texted(text idtext.Append) write {
+	return func(c *conn, id firn.ID) {
+		var place [48]byte
+		b, _ := text(place[:0], id)
+		c.head('$', len(b))
+		c.out = append(append(c.out, b...), "\r\n"...)
+	}
+}
+
+// writing is how a command writes IDs.
+type writing struct {
+	write write
+	texts *calls.Texts // says what write is, once there are IDs; nil: it is known
+}
+
+var decimals = writing{write: (*conn).decimal}
+
+// numbers is how the commands write IDs that reply with integers.
+func (s *Server) numbers() writing {
+	if s.Texts {
+		return decimals
+	}
+	return writing{write: (*conn).number}
+}
+
+// of is what writes these IDs.
+func (as writing) of(ids *calls.Batch) (write, error) {
+	if as.texts == nil {
+		return as.write, nil
+	}
+	text, err := as.texts.Of(ids)
+	return texted(text), err
+}
+
+// inForm is how a command writes new IDs of a sequencer whose form is the last argument, if there is one.
+func (c *conn) inForm(name string, form [][]byte) (writing, error) {
+	if len(form) == 0 {
+		return decimals, nil
+	}
+	f, err := idtext.ParseForm(strings.ToLower(string(form[0])))
+	if err != nil {
+		return writing{}, calls.Input(err)
+	}
+	if f == idtext.Decimal {
+		return decimals, nil
+	}
+	texts, err := c.s.service.Texts(c.s.context, c.who, name, f)
+	return writing{texts: &texts}, err
+}
+
+// incr is INCR.
+func (c *conn) incr(args [][]byte) { c.single("INCR", c.of(args[0]), c.s.numbers()) }
+
+// takeID is FIRN.ID.
+func (c *conn) takeID(args [][]byte) {
+	name := c.of(args[0])
+	as, err := c.inForm(name, args[1:])
+	if err != nil {
+		c.refuse("FIRN.ID", err)
+		return
+	}
+	c.single("FIRN.ID", name, as)
+}
+
+// takeIDs is FIRN.IDS.
+func (c *conn) takeIDs(args [][]byte) {
+	name := c.of(args[0])
+	as, err := c.inForm(name, args[2:])
+	if err != nil {
+		c.refuse("FIRN.IDS", err)
+		return
+	}
+	c.several("FIRN.IDS", name, args[1], as)
+}
+
+// next is FIRN.NEXT.
+func (c *conn) next(args [][]byte) {
+	name := c.of(args[0])
+	if len(args) == 1 {
+		c.one("FIRN.NEXT", name, c.s.numbers())
+		return
+	}
+	c.several("FIRN.NEXT", name, args[1], c.s.numbers())
+}
+
+// single answers a command for one ID, and equal commands that follow and were read already.
+func (c *conn) single(command, name string, as writing) {
+	count := 1 + c.repeats(atOnce-1)
+	if count == 1 {
+		c.one(command, name, as)
+		return
+	}
+	err := c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *calls.Batch) error {
+		write, err := as.of(ids)
+		if err != nil {
+			return err
+		}
+		for some := range ids.All() {
+			for _, id := range some {
+				write(c, id)
+			}
+		}
+		return nil
+	})
+	if c.times = count; err == nil {
+		return
+	}
+	code := calls.CodeOf(err)
+	c.code = code
+	// What is too many together can be fine one by one.
+	singly := code == calls.RateLimited || code == calls.Overloaded
+	for range count {
+		if c.quit {
+			return
+		}
+		if singly {
+			c.code, c.times = calls.OK, 1
+			c.one(command, name, as)
+			c.counts(c.s)
+			c.flush() // the next may take its time
+		} else {
+			c.refuse(command, err)
+		}
+	}
+}
+
+func (c *conn) one(command, name string, as writing) {
+	if as.texts != nil {
+		c.oneText(command, name, as)
+		return
+	}
+	id, _, err := c.s.service.Next(c.s.context, c.who, name)
+	if err != nil {
+		c.refuse(command, err)
+		return
+	}
+	as.write(c, id)
+}
+
+func (c *conn) oneText(command, name string, as writing) {
+	err := c.s.service.Many(c.s.context, c.who, c.at, name, 1, func(ids *calls.Batch) error {
+		write, err := as.of(ids)
+		if err == nil {
+			write(c, ids.Last())
+		}
+		return err
+	})
+	if err != nil {
+		c.refuse(command, err)
+	}
+}
+
+// several answers a command for an array of IDs.
+func (c *conn) several(command, name string, wanted []byte, as writing) {
+	count, err := strconv.Atoi(string(wanted))
+	if err != nil {
+		c.fail("ERR", fmt.Sprintf("count is '%.30s'; want a number from 1 to %d", wanted, calls.MaxCount))
+		return
+	}
+	err = c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *calls.Batch) error {
+		write, err := as.of(ids)
+		if err != nil {
+			return err
+		}
+		defer c.stream()()
+		c.array(ids.Len())
+		for some := range ids.All() {
+			for _, id := range some {
+				write(c, id)
+			}
+			if len(c.out) >= piece {
+				if c.flush(); c.quit {
+					return nil
+				}
+			}
+		}
+		c.flush()
+		return nil
+	})
+	if err != nil {
+		c.refuse(command, err)
+	}
+}
+
+// incrBy is INCRBY.
+func (c *conn) incrBy(args [][]byte) {
+	n, err := strconv.ParseInt(string(args[1]), 10, 64)
+	switch {
+	case err != nil:
+		c.fail("ERR", fmt.Sprintf("value is not an integer or out of range: '%.30s'; want a number from 1 to %d", args[1], calls.MaxCount))
+		return
+	case n < 1:
+		c.fail("ERR", fmt.Sprintf("can't increment by %d: IDs can't be given back; want a number from 1 to %d", n, calls.MaxCount))
+		return
+	}
+	name := c.of(args[0])
+	id, err := c.s.service.Consecutive(c.s.context, c.who, c.at, name, int(min(n, math.MaxInt32)))
+	switch {
+	case err == nil:
+		c.s.numbers().write(c, id)
+	case calls.CodeOf(err) == calls.BadRequest && n <= calls.MaxCount:
+		c.refuse("INCRBY", calls.Input(fmt.Errorf("%w: FIRN.IDS %.100s %d", err, name, n)))
+	default:
+		c.refuse("INCRBY", err)
+	}
+}
+
+// decode is FIRN.DECODE.
+func (c *conn) decode(args [][]byte) {
+	name := member.DefaultSequencer
+	if len(args) > 1 {
+		name = c.of(args[0])
+		args = args[1:]
+	}
+	d := calls.Decoding{Text: string(args[0])}
+	for i, into := range []**idtext.Form{&d.Form, &d.As} {
+		if len(args) < i+2 {
+			break
+		}
+		f, err := idtext.ParseForm(strings.ToLower(string(args[i+1])))
+		if err != nil {
+			c.refuse("FIRN.DECODE", calls.Input(err))
+			return
+		}
+		*into = &f
+	}
+	p, err := c.s.service.Decode(c.s.context, c.who, name, d)
+	if err != nil {
+		c.refuse("FIRN.DECODE", err)
+		return
+	}
+	numbers := []struct {
+		name  string
+		value int64
+	}{
+		{"id", p.ID},
+		{"unix_ms", p.UnixMS},
+		{"tick", p.Tick},
+		{"datacenter", p.Datacenter},
+		{"node", p.Node},
+		{"node_id", p.NodeID},
+		{"sequence", p.Sequence},
+	}
+	texts := []string{"time", p.Time, "id_str", p.IDStr}
+	if p.Text != "" {
+		texts = append(texts, "text", p.Text)
+	}
+	c.pairs(len(texts)/2 + len(numbers))
+	c.bulks(texts...)
+	for _, n := range numbers {
+		c.bulk(n.name)
+		c.integer(n.value)
+	}
+}

@@ -1,0 +1,346 @@
+package ui
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/quorum"
+)
+
+const (
+	changesEvery = 500 * time.Millisecond // between two checks for changes
+	beatEvery    = time.Second            // between two beats
+	pulsesEvery  = 3 * time.Second        // between two reads of who is alive
+	lookEvery    = 2 * time.Second        // between two reads of what changes without an entry in the log
+)
+
+// many members change once a second: pages draw them no sooner.
+const many = 64
+
+// scene is the cluster as a page shows it. It does not change.
+type scene struct {
+	position int64
+	tree     tree
+}
+
+// facts are the single values.
+type facts struct {
+	Member   string `json:"member"`   // of this server
+	Position int64  `json:"position"` // that it has reached
+	Entries  int64  `json:"entries"`
+	NotReady string `json:"not_ready"`          // why the node is not ready; empty: it is
+	NoStore  string `json:"no_store"`           // why the store can't be read; empty: it can
+	StoreMS  int64  `json:"store_ms,omitempty"` // when it answered last, while it can't be read; 0: unknown
+	AsOf     int64  `json:"as_of,omitempty"`    // when the members were read last, while they can't be; 0: unknown
+}
+
+// peer is a member.
+type peer struct {
+	Watches string `json:"watches,omitempty"`
+	Joined  int64  `json:"joined"`
+	Voter   string `json:"voter,omitempty"` // the machine that is a voter of the quorum and ends with it
+	Last    bool   `json:"last,omitempty"`  // without that the quorum has no majority
+	process
+}
+
+// process describes the process of a member, except for its signs.
+type process struct {
+	Life      string            `json:"life,omitempty"`  // alive; late: its pulse is overdue; dead; new: not read yet; empty: not known
+	AsOf      int64             `json:"as_of,omitempty"` // unless it is alive: when the rest was true, in Unix milliseconds; 0: unknown
+	Owner     string            `json:"owner,omitempty"`
+	Version   string            `json:"version,omitempty"`
+	Addresses map[string]string `json:"addresses,omitempty"`
+	Since     int64             `json:"since,omitempty"` // the process began, in Unix milliseconds
+	Ready     *bool             `json:"ready,omitempty"`
+	Code      string            `json:"code,omitempty"`
+	Why       string            `json:"why,omitempty"`
+	Verdict   string            `json:"verdict,omitempty"`
+}
+
+// signs are the vital signs of a process that change all the time. They are rounded as they are shown, so that most of
+// them are the same at the next look. Nil: unknown.
+type signs struct {
+	Rate   *float64 `json:"rate,omitempty"` // IDs per second
+	Given  *float64 `json:"given,omitempty"`
+	Offset *float64 `json:"offset,omitempty"` // by how much the wall clock was ahead of the others' median, at least, in milliseconds
+	Left   *float64 `json:"left,omitempty"`   // to the nearest horizon, in seconds
+	RTT    *float64 `json:"rtt,omitempty"`    // the store's, in milliseconds
+}
+
+type join struct {
+	Target string `json:"target"`
+	Phase  string `json:"phase"`
+	process
+}
+
+// layout is a layout that IDs may be inspected with, like a sequencer's.
+type layout struct {
+	Definition cluster.Definition `json:"definition"`
+	Capacity   int64              `json:"capacity"`
+}
+
+// layouts are the presets.
+var layouts = func() map[string]layout {
+	all := map[string]layout{}
+	for _, p := range firn.Presets() {
+		d := cluster.Define(p.Layout)
+		all[p.Name] = layout{d, d.Capacity()}
+	}
+	return all
+}()
+
+// origin is the part of a sequencer that never changes.
+type origin struct {
+	Definition cluster.Definition `json:"definition"`
+	Created    int64              `json:"created"`
+	Capacity   int64              `json:"capacity"`
+	Until      time.Time          `json:"until"`
+	Rate       float64            `json:"rate"`
+}
+
+// rules are what operators have said of a sequencer.
+type rules struct {
+	Allocation cluster.Allocation `json:"allocation"`
+	Share      *int64             `json:"share,omitempty"` // nil: the policy does not name it
+	Drained    []string           `json:"drained"`
+}
+
+// standing is the state of this member for a sequencer.
+type standing struct {
+	State string `json:"state"`
+	Why   string `json:"why"`
+	Node  int64  `json:"node"` // -1: none
+	Place int    `json:"place"`
+}
+
+// quorumView is the quorum, without what changes all the time and nobody looks at.
+type quorumView struct {
+	Self     string        `json:"self"` // address of this machine; empty: the node is a client
+	Waiting  string        `json:"waiting"`
+	Lost     string        `json:"lost"` // why no majority works; empty: one does
+	Machines []machineView `json:"machines"`
+}
+
+// machineView is a machine of the quorum.
+type machineView struct {
+	Address string  `json:"address"`
+	Why     string  `json:"why"` // it can't be reached; empty: it can
+	Role    string  `json:"role"`
+	Leader  bool    `json:"leader"`
+	Behind  uint64  `json:"behind"`
+	Size    int64   `json:"size"`
+	LogSize int64   `json:"log_size"`
+	ClockMS float64 `json:"clock_ms"`
+	SyncMS  float64 `json:"fsync_ms"`
+	Version string  `json:"version"`
+	Etcd    string  `json:"etcd"`
+	Doing   string  `json:"doing"`
+}
+
+func viewOf(q quorum.Status) *quorumView {
+	v := &quorumView{q.Self, q.Waiting, calls.NoMajority(q), []machineView{}}
+	ms := func(d time.Duration) float64 {
+		return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
+	}
+	for _, m := range q.Machines {
+		v.Machines = append(v.Machines, machineView{
+			m.Address, m.Err, string(m.Role), m.Leader && m.Err == "", m.Behind, m.Size, m.LogSize, ms(m.Clock), ms(m.Sync), m.Version, m.Etcd, m.Doing,
+		})
+	}
+	return v
+}
+
+// scenes makes scenes for all pages: one at a time, and only when something has changed.
+type scenes struct {
+	service *calls.Service
+
+	mu      sync.Mutex // guards what follows
+	latest  *scene
+	made    time.Time
+	reading reading
+	read    time.Time // when the pulses were last read
+	asking  bool
+	news    bool // a reading has come in
+}
+
+// reading is the last read of who is alive, and of the quorum.
+type reading struct {
+	pulses *calls.Reading // nil: unknown
+	err    error
+	done   bool           // false: nothing was read yet, or only long ago
+	quorum *quorum.Status // nil: there is none, or it is not known yet
+}
+
+// look returns the scene at a time, for a caller who may see it.
+func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
+	v, err := s.service.Value(who)
+	if calls.CodeOf(err) == calls.Forbidden || calls.CodeOf(err) == calls.Unauthenticated {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.read) >= pulsesEvery && !s.asking {
+		if now.Sub(s.read) >= 3*pulsesEvery {
+			s.reading, s.news = reading{}, true // nobody looked meanwhile
+		}
+		s.asking, s.read = true, now
+		defer func() { go s.ask(who) }() // or else the scene might have a part of what that reads
+	}
+	if s.latest != nil && v.Size() > many && now.Sub(s.made) < beatEvery-changesEvery/2 {
+		return s.latest, nil
+	}
+	if s.latest != nil && s.latest.position == v.Position() && !s.news && now.Sub(s.made) < lookEvery {
+		return s.latest, nil
+	}
+	status, err := s.service.Look(who, s.reading.pulses, s.reading.quorum)
+	if err != nil {
+		status = calls.Status{Problems: []calls.Problem{}} // the member has read nothing yet
+	}
+	s.latest, s.made, s.news = sceneOf(status, s.reading, s.service.Ready()), now, false
+	return s.latest, nil
+}
+
+// ask reads the pulses and the state of the quorum, for the next scene.
+func (s *scenes) ask(who *auth.Caller) {
+	ctx, cancel := context.WithTimeout(context.Background(), pulsesEvery)
+	defer cancel()
+	about := make(chan *quorum.Status, 1)
+	go func() {
+		q, _ := s.service.LookQuorum(ctx, who) // look refuses a caller who may not
+		about <- q
+	}()
+	pulses, err := s.service.Pulses(ctx, who)
+	q := <-about
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking, s.news = false, true
+	s.reading = reading{pulses, err, true, q}
+}
+
+func sceneOf(status calls.Status, r reading, notReady error) *scene {
+	members, joins, sequencers, vitals := tree{}, tree{}, tree{}, tree{}
+	names := tree{}
+	for _, n := range status.Nodes {
+		for _, id := range n.Members {
+			names[id] = n.Name
+		}
+	}
+	for _, m := range status.Members {
+		p := peer{Watches: m.Watches, Joined: m.Joined, process: r.processOf(m.Pulse)}
+		if machine := calls.MachineOf(r.quorum, m.Owner, calls.HostOf(status.Nodes, m.ID)); machine != nil && machine.Role == quorum.Voter {
+			p.Voter = machine.Address
+			p.Last, _, _ = calls.EndsMajority(r.quorum, machine)
+		}
+		members[m.ID] = p
+		if m.Vitals != nil {
+			vitals[m.ID] = signsOf(*m.Vitals)
+		}
+	}
+	for _, j := range status.Joins {
+		joins[j.Joiner] = join{j.Target, j.Phase, r.processOf(j.Pulse)}
+	}
+	for _, q := range status.Sequencers {
+		here, nodes := standing{State: q.Here.State, Why: q.Here.Why, Node: -1, Place: q.Here.Place}, tree{}
+		if q.Here.Node != nil {
+			here.Node = *q.Here.Node
+		}
+		for node, holder := range q.Nodes {
+			nodes[strconv.FormatInt(node, 10)] = holder
+		}
+		sequencers[q.Name] = tree{
+			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes, "waiting": q.Waiting,
+			"rules": rules{q.Allocation, q.Share, q.Drained}, "given": rounded(q.Given),
+		}
+	}
+	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady), NoStore: text(r.err)}
+	if r.err != nil {
+		f.StoreMS, f.AsOf = milliseconds(status.Store.Answered), milliseconds(status.Store.AsOf)
+	}
+	if !r.done {
+		status.Problems = []calls.Problem{} // that the store does not answer, as it was not asked
+	}
+	all := tree{
+		"facts": f, "problems": status.Problems,
+		"members": members, "vitals": vitals, "joins": joins, "sequencers": sequencers, "names": names,
+	}
+	if r.quorum != nil {
+		all["quorum"] = viewOf(*r.quorum)
+	}
+	return &scene{status.Position, all}
+}
+
+func (r reading) processOf(p calls.Pulse) process {
+	about := process{Owner: p.Owner}
+	switch {
+	case p.Alive == nil && r.pulses != nil && !p.Fresh:
+		about.Life = "new"
+	case p.Alive == nil && p.Fresh: // this node's own
+		about.Life = "alive"
+	case p.Alive == nil:
+	case !*p.Alive:
+		about.Life = "dead"
+	case p.Fresh:
+		about.Life = "alive"
+	default:
+		about.Life = "late"
+	}
+	if about.Life != "alive" {
+		about.AsOf = milliseconds(p.AsOf)
+	}
+	if v := p.Vitals; v != nil {
+		about.Version, about.Addresses, about.Ready, about.Code, about.Why, about.Verdict = v.Version, v.Addresses, &v.Ready, v.Code, v.Why, v.Verdict
+		about.Since = milliseconds(&v.Since)
+	}
+	return about
+}
+
+func signsOf(v member.Vitals) signs {
+	s := signs{Rate: digits(v.Rate, 2), Given: digits(float64(v.Given), 3)}
+	if v.Verdict != "" {
+		s.Offset = digits(float64(v.Offset.Round(time.Millisecond).Milliseconds()), 2)
+	}
+	if v.Left != 0 {
+		left := v.Left.Round(time.Second).Seconds()
+		s.Left = &left
+	}
+	if v.RoundTrip != 0 {
+		s.RTT = digits(float64(v.RoundTrip)/float64(time.Millisecond), 1)
+	}
+	return s
+}
+
+// rounded rounds as rates are shown; nil stays.
+func rounded(rate *float64) *float64 {
+	if rate == nil {
+		return nil
+	}
+	return digits(*rate, 2)
+}
+
+// digits rounds to so many digits.
+func digits(n float64, count int) *float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(n, 'g', count, 64), 64) // it reads what it wrote
+	return &rounded
+}
+
+// milliseconds is a time in Unix milliseconds; 0: unknown.
+func milliseconds(t *time.Time) int64 {
+	if t == nil || t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,340 @@
+package ui_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/ui"
+	"github.com/firn-id/firn/internal/test/servertest"
+	"github.com/firn-id/firn/member"
+)
+
+func two() *servertest.Member {
+	f := &servertest.Member{Name: "a"}
+	f.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}})
+	f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
+		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
+	return f
+}
+
+var trusted = &auth.Policy{Trusted: true}
+
+func dashboard(f *servertest.Member, e *auth.Policy) (*ui.Handler, *calls.Service) {
+	s := calls.New(f, calls.Options{Default: new(servertest.Issuer)})
+	return ui.New(s, e, ui.Options{}), s
+}
+
+func get(h http.Handler, target string, headers ...string) *httptest.ResponseRecorder {
+	method, path, _ := strings.Cut(target, " ")
+	r := httptest.NewRequest(method, "http://localhost"+path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Whatever the page and its scripts load is there, by a policy that lets nothing else in, and is sent again only when it
+// has changed.
+func TestEveryFile(t *testing.T) {
+	h, _ := dashboard(two(), new(auth.Policy))
+	seen := map[string]bool{}
+	loads := regexp.MustCompile(`(?:<link [^>]*href|<script [^>]*src)="([^"]*)"|import .*from "./([^"]*)"`)
+	for todo := []string{""}; len(todo) > 0; todo = todo[1:] {
+		name := todo[0]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		w := get(h, "GET "+ui.Root+name)
+		head := w.Header()
+		if w.Code != 200 || w.Body.Len() == 0 || head.Get("Cache-Control") != "no-cache" || head.Get("X-Content-Type-Options") != "nosniff" ||
+			head.Get("Content-Type") == "" || head.Get("X-Frame-Options") != "DENY" || head.Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%q: %d %v", name, w.Code, head)
+		}
+		policy := head.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+			t.Errorf("%q has the policy %s", name, policy)
+		}
+		if again := get(h, "GET "+ui.Root+name, "If-None-Match", head.Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("%q again: %d with %d bytes", name, again.Code, again.Body.Len())
+		}
+		for _, m := range loads.FindAllStringSubmatch(w.Body.String(), -1) {
+			todo = append(todo, m[1]+m[2])
+		}
+		for _, link := range regexp.MustCompile(`https?://[^"'\s]*`).FindAllString(w.Body.String(), -1) {
+			if link != "http://www.w3.org/2000/svg" && !strings.HasPrefix(link, "https://github.com/firn-id/firn/blob/main/docs/") {
+				t.Errorf("%q has a link to %q", name, link)
+			}
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %v were seen", seen)
+	}
+	page, err := os.ReadDir("page")
+	if err != nil || len(page) != len(seen) {
+		t.Errorf("%d files are embedded, and %d are used: %v", len(page), len(seen), err)
+	}
+}
+
+// What there is not, and who may not, is told.
+func TestRefusals(t *testing.T) {
+	const app, slow = "a token", "a token for one call"
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(file, []byte("- {name: app, sha256: "+auth.Hash(app)+", allow: [issue]}\n"+
+		"- {name: slow, sha256: "+auth.Hash(slow)+", allow: [admin], rate: 0.001}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, _ := dashboard(two(), trusted)
+	public, _ := dashboard(two(), new(auth.Policy))
+	closed, _ := dashboard(two(), &auth.Policy{Tokens: tokens, Trusted: true})
+	for _, tt := range []struct {
+		h       http.Handler
+		target  string
+		headers []string
+		status  int
+		says    string
+	}{
+		{open, "GET /ui/nothing", nil, 404, "the dashboard is at /ui/"},
+		{open, "GET /ui/index.html", nil, 404, ""},
+		{open, "GET /ui/page/ui.css", nil, 404, ""},
+		{open, "GET /ui/../ui.go", nil, 404, ""},
+		{open, "POST /ui/", nil, 405, "want GET"},
+		{open, "DELETE /ui/stream", nil, 405, "want GET"},
+		{open, "HEAD /ui/stream", nil, 200, ""},
+		{public, "GET /ui/stream", nil, 403, `"code":"forbidden"`},
+		{closed, "GET /ui/", nil, 200, "<title>firn"},
+		{closed, "GET /ui/stream", nil, 401, `"code":"unauthenticated"`},
+		{closed, "GET /ui/stream", []string{"Authorization", "Bearer nobody's"}, 401, `"code":"unauthenticated"`},
+		{closed, "GET /ui/stream", []string{"Authorization", "Bearer " + app}, 403, "allows issue, not admin"},
+		{closed, "HEAD /ui/stream", []string{"Authorization", "Bearer " + slow}, 200, ""},
+		{closed, "HEAD /ui/stream", []string{"Authorization", "Bearer " + slow}, 429, `"code":"rate_limited"`},
+	} {
+		w := get(tt.h, tt.target, tt.headers...)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s = %d %.200s; want %d %s", tt.target, w.Code, w.Body, tt.status, tt.says)
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://firn.example.org/ui/", nil)
+	w := httptest.NewRecorder()
+	open.ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden {
+		t.Errorf("under a name that others can point here: %d", w.Code)
+	}
+}
+
+// watching reads the events of a stream.
+type watching struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	end   context.CancelFunc
+	done  chan struct{}
+}
+
+// pipe is a response that is read while it is written.
+type pipe struct {
+	*httptest.ResponseRecorder
+	w *io.PipeWriter
+}
+
+func (p pipe) Write(b []byte) (int, error) { return p.w.Write(b) }
+func (p pipe) FlushError() error           { return nil }
+
+func watch(t *testing.T, h http.Handler) *watching {
+	t.Helper()
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &watching{t: t, lines: bufio.NewScanner(r), done: make(chan struct{})}
+	s.end = func() {
+		cancel()
+		r.Close() // whatever was written and not read
+	}
+	s.lines.Buffer(nil, 1<<20)
+	go func() {
+		defer close(s.done)
+		defer w.Close()
+		h.ServeHTTP(pipe{httptest.NewRecorder(), w}, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+	}()
+	return s
+}
+
+// presets are the layouts in the first event.
+var presets = regexp.MustCompile(`"layouts":.*"twitter":.*?}},`)
+
+// next wants the next event that is no beat to be this one.
+func (s *watching) next(want string) {
+	s.t.Helper()
+	for {
+		var event strings.Builder
+		for s.lines.Scan() && s.lines.Text() != "" {
+			event.WriteString(s.lines.Text() + "\n")
+		}
+		if event.String() == "" {
+			s.t.Fatalf("it has ended; want %s", want)
+		}
+		if strings.HasPrefix(event.String(), "event: beat\n") {
+			continue
+		}
+		if have := presets.ReplaceAllString(event.String(), ""); have != want {
+			s.t.Errorf("have %swant %s", have, want)
+		}
+		return
+	}
+}
+
+const definition = `{"nodes":1024,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
+
+// The first event has everything, and each later one what has changed: who lives is known once the store has told, and
+// somebody who has come since is not taken for dead.
+func TestStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := two()
+		h, s := dashboard(f, trusted)
+		w := watch(t, h)
+		defer w.end()
+		w.next(`event: view
+data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
+			`"may":true,"members":{"a":{"watches":"b","joined":1,"life":"alive","ready":false},"b":{"watches":"a","joined":4}},"problems":[],"reset":true,` +
+			`"sequencers":{"orders":{"given":null,"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
+			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
+`)
+		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},"b":{"watches":"a","joined":4,"life":"dead"}},` +
+			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, and it is still in the cluster","do":"If nobody stopped it, start it again; the others take it out by themselves.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone","members":["b"]}],"sequencers":{"orders":{"given":0}}}` + "\n")
+		f.Apply(cluster.PrepareJoin{Joiner: "c"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared","life":"new"}}}` + "\n")
+		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
+			`"sequencers":{"orders":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
+			`"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
+		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},"members":{"a":{"joined":1,"life":"alive","owner":"host-a","ready":false},"b":null},"problems":[],"sequencers":{"orders":null}}` + "\n")
+		f.Apply(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
+			`"sequencers":{"origin":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},` +
+			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
+		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
+		synctest.Wait() // until the read that is due has ended
+		f.Fail(errors.New("the store does not answer"))
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000,"as_of":946684803000},` +
+			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs","since":"2000-01-01T00:00:03Z","cause":"the store has not answered it for 4s","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"the store does not answer"}]}` + "\n")
+		s.Drain()
+		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
+		<-w.done
+	})
+}
+
+// Whoever looks sees the quorum, also while the node waits for it and has not joined; what nobody looks at is left out.
+func TestStreamOfAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(servertest.Member)
+		f.Fail(fmt.Errorf("%w: it waits for ids-2:7420", member.ErrNotReady))
+		q := servertest.ThreeMachines()
+		q.State.Machines = q.State.Machines[1:]
+		q.State.Machines[1].Leader = true // it was, when it was last heard
+		s := calls.New(f, calls.Options{Quorum: q})
+		w := watch(t, ui.New(s, trusted, ui.Options{}))
+		defer w.end()
+		w.next(`event: view
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":""},"may":true,"problems":[],"reset":true}
+`)
+		w.next(`event: view
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":"not ready to make IDs: it waits for ids-2:7420"},` +
+			`"quorum":{"self":"ids-1:7420","waiting":"","lost":"","machines":[` +
+			`{"address":"ids-2:7420","why":"","role":"learner","leader":false,"behind":345,"size":2097152,"log_size":4194304,"clock_ms":-250,"fsync_ms":210,"version":"v1.4.0","etcd":"3.7.3","doing":"catches up"},` +
+			`{"address":"ids-3:7420","why":"connection refused","role":"voter","leader":false,"behind":1345,"size":0,"log_size":0,"clock_ms":0,"fsync_ms":0,"version":"","etcd":"","doing":""}]}}
+`)
+		s.Drain()
+		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
+		<-w.done
+	})
+}
+
+// A machine of the quorum that is lost is a problem of the cluster.
+func TestProblemsOfTheQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := calls.New(two(), calls.Options{Quorum: servertest.ThreeMachines()})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		w := httptest.NewRecorder()
+		ui.New(s, trusted, ui.Options{}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+		if want := "1 of 2 machines is down (ids-3)"; !strings.Contains(w.Body.String(), want) {
+			t.Errorf("it does not say that %s: %s", want, w.Body)
+		}
+	})
+}
+
+// It beats once a second, with how many IDs were given, and sends nothing else while nothing happens.
+func TestBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := calls.New(two(), calls.Options{Default: new(servertest.Issuer)})
+		given := uint64(1) << 60
+		h := ui.New(s, trusted, ui.Options{Given: func() []ui.NodeGiven {
+			given++
+			return []ui.NodeGiven{{Name: "one", Given: map[string]uint64{"orders": given}}}
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+		defer cancel()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+		if w.Header().Get("Content-Type") != "text/event-stream" || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("headers %v", w.Header())
+		}
+		beats, views := strings.Count(w.Body.String(), "event: beat\n"), strings.Count(w.Body.String(), "event: view\n")
+		if beats != 11 || views != 2 {
+			t.Errorf("%d beats and %d views, want 11 and 2: %s", beats, views, w.Body)
+		}
+		if !strings.Contains(w.Body.String(), `"given":[{"name":"one","given":{"orders":1152921504606846977}}]}`) {
+			t.Error(w.Body)
+		}
+	})
+}
+
+// Only so many pages are kept up to date, and a place is free again when one goes away.
+func TestViewers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := dashboard(two(), trusted)
+		var all []*watching
+		for range 32 {
+			all = append(all, watch(t, h))
+		}
+		synctest.Wait()
+		w := get(h, "GET /ui/stream")
+		var failure struct{ Error struct{ Code string } }
+		if err := json.Unmarshal(w.Body.Bytes(), &failure); err != nil || w.Code != 503 || failure.Error.Code != "overloaded" {
+			t.Errorf("one too many: %d %s", w.Code, w.Body)
+		}
+		all[0].end()
+		<-all[0].done
+		if w := get(h, "HEAD /ui/stream"); w.Code != 200 {
+			t.Errorf("there is room: %d %s", w.Code, w.Body)
+		}
+		for _, one := range all {
+			one.end()
+			<-one.done
+		}
+	})
+}

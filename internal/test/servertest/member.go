@@ -1,0 +1,360 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+// Member is a [calls.Member] of which a test says what it knows. It is attached to no sequencer, and creates and
+// destroys none. The zero value is a member of an empty cluster. Its fields are set before it is used.
+type Member struct {
+	Name     string // its ID
+	Of       string // the ID of its cluster
+	Journal  store.Log
+	Recalled store.Batch    // what it remembers of the log; empty: it has not read it
+	Owned    []member.Owner // of every sequencer
+	OwnedErr error
+	Wrote    time.Time // when the store answered a write
+
+	mu     sync.Mutex // guards what follows
+	value  cluster.Value
+	pulses map[string]member.Pulse
+	hour   []member.Minute
+	nodes  []member.NodeRecord
+	err    error
+}
+
+// Cluster returns Of.
+func (m *Member) Cluster() string { return m.Of }
+
+// Apply applies commands to the member's value, at the positions that follow.
+func (m *Member) Apply(commands ...cluster.Command) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range commands {
+		m.value, _ = cluster.Apply(m.value, cluster.Entry{Position: m.value.Position() + 1, Command: c})
+	}
+}
+
+// SetValue sets the member's value.
+func (m *Member) SetValue(v cluster.Value) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.value = v
+}
+
+// SetPulses sets the pulses.
+func (m *Member) SetPulses(pulses map[string]member.Pulse) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pulses = maps.Clone(pulses)
+}
+
+// SetHistory sets the minutes of the last hour.
+func (m *Member) SetHistory(hour []member.Minute) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hour = hour
+}
+
+// Fail has everything that asks the store or the cluster fail with err; nil ends that.
+func (m *Member) Fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+// Ready returns the error of Fail.
+func (m *Member) Ready() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// ID returns the name.
+func (m *Member) ID() string { return m.Name }
+
+// Value returns what Apply or SetValue has led to.
+func (m *Member) Value() cluster.Value {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.value
+}
+
+// Log returns Journal, and a member.ErrNotReady when there is none.
+func (m *Member) Log() (store.Log, error) {
+	if m.Journal == nil {
+		return nil, fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+	}
+	return m.Journal, nil
+}
+
+// Recent returns Recalled, as read now.
+func (m *Member) Recent() (store.Batch, time.Time, error) {
+	if m.Recalled.Checkpoint == nil && len(m.Recalled.Entries) == 0 {
+		return store.Batch{}, time.Time{}, member.ErrNotReady
+	}
+	return m.Recalled, time.Now(), nil
+}
+
+// Vitals returns those in the member's pulse.
+func (m *Member) Vitals() member.Vitals {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pulses[m.Name].Vitals
+}
+
+// Wall returns the time.
+func (m *Member) Wall() time.Time { return time.Now() }
+
+// Answered returns Wrote.
+func (m *Member) Answered() time.Time { return m.Wrote }
+
+// Pulses returns what SetPulses has set.
+func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pulses, m.err
+}
+
+// PulseOf returns one of what SetPulses has set.
+func (m *Member) PulseOf(_ context.Context, id string) (member.Pulse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pulses[id], m.err
+}
+
+// History returns what SetHistory has set.
+func (m *Member) History(context.Context) ([]member.Minute, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hour, m.err
+}
+
+// SetNodes sets what is kept about nodes.
+func (m *Member) SetNodes(nodes ...member.NodeRecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nodes = nodes
+}
+
+// Nodes returns what SetNodes has set.
+func (m *Member) Nodes(context.Context) ([]member.NodeRecord, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.nodes), m.err
+}
+
+// Forget removes one of them.
+func (m *Member) Forget(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.nodes, func(r member.NodeRecord) bool { return r.Name == name })
+	switch {
+	case m.err != nil:
+		return m.err
+	case i < 0:
+		return member.ErrNoNode
+	}
+	if _, alive := m.pulses[m.nodes[i].Member()]; alive {
+		return member.ErrAlive
+	}
+	m.nodes = slices.Delete(slices.Clone(m.nodes), i, i+1)
+	return nil
+}
+
+// Owners returns Owned and OwnedErr.
+func (m *Member) Owners(context.Context, string) ([]member.Owner, error) {
+	return m.Owned, m.OwnedErr
+}
+
+// Resume has nothing to end.
+func (m *Member) Resume(context.Context) (until time.Time, err error) { return until, m.Ready() }
+
+// Create pretends to create a sequencer.
+func (m *Member) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
+	return true, m.Ready()
+}
+
+// Destroy finds no sequencer to destroy.
+func (m *Member) Destroy(_ context.Context, name string) error { return m.none(name) }
+
+// StoppedAt is the position that Skip passes over; it refuses others.
+const StoppedAt = 4711
+
+// Skip passes over StoppedAt.
+func (m *Member) Skip(_ context.Context, position int64) error {
+	if position == StoppedAt {
+		return m.Ready()
+	}
+	return &member.SkipError{Position: position, Why: "this node can read the log; ask one that can't"}
+}
+
+// Expel applies the command to the value, like the methods below.
+func (m *Member) Expel(_ context.Context, id string) error {
+	return m.order(cluster.Expel{Member: id, By: m.Name})
+}
+
+// Drain drains a member.
+func (m *Member) Drain(_ context.Context, sequencer, id string) error {
+	return m.order(cluster.Drain{Sequencer: sequencer, Member: id})
+}
+
+// Undrain ends a Drain.
+func (m *Member) Undrain(_ context.Context, sequencer, id string) error {
+	return m.order(cluster.Undrain{Sequencer: sequencer, Member: id})
+}
+
+// Move moves a node ID.
+func (m *Member) Move(_ context.Context, sequencer string, node int64, to string) error {
+	return m.order(cluster.Move{Sequencer: sequencer, Node: node, To: to})
+}
+
+// Allocate changes an allocation.
+func (m *Member) Allocate(ctx context.Context, sequencer string, a cluster.Allocation) error {
+	if _, err := m.Lookup(ctx, sequencer); err != nil {
+		return err
+	}
+	return m.order(cluster.Allocate{Sequencer: sequencer, Allocation: a})
+}
+
+// SetPolicy sets the policy.
+func (m *Member) SetPolicy(_ context.Context, shares []cluster.Share) error {
+	return m.order(cluster.SetPolicy{Shares: shares})
+}
+
+// order applies a command to the value, and returns a *member.RefusedError when it is refused.
+func (m *Member) order(c cluster.Command) error {
+	if err := m.Ready(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, outcome := cluster.Apply(m.value, cluster.Entry{Position: m.value.Position() + 1, Command: c})
+	if outcome.Result == cluster.Refused {
+		return &member.RefusedError{Command: c, Why: outcome.Why}
+	}
+	m.value = v
+	return nil
+}
+
+// Attach never attaches.
+func (m *Member) Attach(_ context.Context, name string) (*member.Sequencer, error) {
+	return nil, m.none(name)
+}
+
+// AttachOnDemand never attaches.
+func (m *Member) AttachOnDemand(_ context.Context, name string) (*member.Sequencer, error) {
+	return nil, m.none(name)
+}
+
+// Sequencer finds nothing.
+func (m *Member) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
+
+// Lookup finds what is in the value.
+func (m *Member) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
+	if q, ok := m.Value().Sequencer(name); ok {
+		return q, nil
+	}
+	return cluster.Sequencer{}, m.none(name)
+}
+
+func (m *Member) none(name string) error {
+	if err := m.Ready(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
+}
+
+// First is the first ID of an Issuer: above 2^53, so that it is seen when one is handled as a float.
+const First = firn.ID(1 << 60)
+
+// Issuer is a [calls.Issuer] that gives First, First+1 and so on. The zero value is ready, of the layout firn.Default.
+type Issuer struct {
+	IDs       firn.Layout                 // of the IDs that it says it gives; zero: firn.Default
+	Prefix    string                      // of its definition
+	Scattered bool                        // its definition says that its IDs are scattered
+	Same      bool                        // every call gets First and those that follow
+	Before    func(context.Context) error // called before IDs are given; they are not when it fails. Nil: nothing
+	Err       error                       // it is not ready for, until Fail is called
+
+	given atomic.Int64
+	err   atomic.Pointer[error]
+}
+
+// Fail has it fail with err and not be ready; nil ends that.
+func (f *Issuer) Fail(err error) { f.err.Store(&err) }
+
+// Ready returns the error of the last Fail, and Err before that.
+func (f *Issuer) Ready() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return f.Err
+}
+
+// NodeIDs returns none.
+func (*Issuer) NodeIDs() []int64 { return nil }
+
+// Definition returns one with IDs, Prefix and Scattered.
+func (f *Issuer) Definition() cluster.Definition {
+	d := cluster.Define(firn.Default)
+	if f.IDs != (firn.Layout{}) {
+		d = cluster.Define(f.IDs)
+	}
+	d.Prefix, d.Scattered = f.Prefix, f.Scattered
+	return d
+}
+
+// Given returns how many IDs it has given.
+func (f *Issuer) Given() int64 { return f.given.Load() }
+
+// Next gives the next ID.
+func (f *Issuer) Next(ctx context.Context) (firn.ID, error) {
+	var one [1]firn.ID
+	err := f.FillAfter(ctx, 0, one[:])
+	return one[0], err
+}
+
+// FillAfter gives the next IDs.
+func (f *Issuer) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+	if err := f.wait(ctx); err != nil {
+		return err
+	}
+	next := First + firn.ID(f.given.Add(int64(len(ids)))) - firn.ID(len(ids))
+	if f.Same {
+		next = First
+	}
+	for i := range ids {
+		ids[i] = next + firn.ID(i)
+	}
+	return nil
+}
+
+func (f *Issuer) wait(ctx context.Context) error {
+	if f.Before != nil {
+		if err := f.Before(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.Ready(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+var (
+	_ calls.Member = (*Member)(nil)
+	_ calls.Issuer = (*Issuer)(nil)
+)
