@@ -30,8 +30,8 @@ help, the answer says when: ` + "`Retry-After`" + ` in seconds, or a ` + "`googl
 
 func errorsPage(t *testing.T) string {
 	page, onlyHTTP := errorsHead, ""
-	for _, file := range []string{"code.go", "httpapi/refuse.go"} {
-		for _, c := range codesOf(t, filepath.Join("..", "..", "internal", "service", "calls", file)) {
+	for _, file := range []string{"calls/code.go", "httpapi/refuse.go"} {
+		for _, c := range codesOf(t, filepath.Join("..", "..", "internal", "service", file)) {
 			switch status := httpapi.StatusOf(c.code); {
 			case status == 0: // callers never get it
 			case grpcapi.StatusOf(c.code) != 0:

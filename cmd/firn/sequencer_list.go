@@ -46,7 +46,7 @@ func (p *program) listCommand() *cobra.Command {
 	return c
 }
 
-// hereColour is that of where a server stands with a sequencer, as server.Here prints it.
+// hereColour is that of where a server stands with a sequencer, as calls.Here prints it.
 func hereColour(here string) console.Colour {
 	switch {
 	case strings.HasPrefix(here, "attached,"):

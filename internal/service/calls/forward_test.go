@@ -19,7 +19,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// wires are a server.Forwarder between the services of one process, by URL.
+// wires are a calls.Forwarder between the services of one process, by URL.
 type wires struct {
 	services map[string]*calls.Service
 	fail     error // what all answer with; nil: IDs

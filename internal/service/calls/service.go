@@ -1,5 +1,5 @@
-// Package server serves callers over a network, independent of the protocol: it issues and decodes IDs, and lets
-// administrators create, destroy and inspect sequencers. The packages httpapi, grpcapi and respapi below it
+// Package calls serves callers over a network, independent of the protocol: it issues and decodes IDs, and lets
+// administrators create, destroy and inspect sequencers. The packages httpapi, grpcapi and respapi
 // implement the protocols.
 package calls
 

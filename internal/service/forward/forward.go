@@ -22,7 +22,7 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-// Client is a server.Forwarder. Make it with New. It is safe for concurrent use.
+// Client is a calls.Forwarder. Make it with New. It is safe for concurrent use.
 type Client struct {
 	http    *http.Client
 	cluster func() string
@@ -90,7 +90,7 @@ func trusting(own *tls.Config) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
-// Fill implements server.Forwarder. An error is returned, too, when another cluster answers: its IDs may be the same.
+// Fill implements calls.Forwarder. An error is returned, too, when another cluster answers: its IDs may be the same.
 func (c *Client) Fill(ctx context.Context, at, token, sequencer string, ids []firn.ID) error {
 	mine := c.cluster()
 	if mine == "" {

@@ -1,4 +1,4 @@
-// Package grpcapi serves a server.Service over gRPC: the services Firn and Admin of package firnv1, which api/firn/v1
+// Package grpcapi serves a calls.Service over gRPC: the services Firn and Admin of package firnv1, which api/firn/v1
 // describes, the standard health service, and reflection. The last two need no token, as they are for balancers, and what
 // they tell is public.
 package grpcapi
@@ -21,7 +21,7 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-// Server serves a server.Service. Make it with New. Its methods are safe for concurrent use.
+// Server serves a calls.Service. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
 	service  *calls.Service
 	policy   *auth.Policy

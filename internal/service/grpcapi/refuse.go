@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// Domain is the domain of each google.rpc.ErrorInfo of firn. The reason is a server.Code.
+// Domain is the domain of each google.rpc.ErrorInfo of firn. The reason is a calls.Code.
 const Domain = "firn"
 
 // statusCodes are the gRPC codes. UNAVAILABLE is what libraries retry, preferably on another server. It is for errors where

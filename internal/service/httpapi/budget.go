@@ -13,7 +13,7 @@ import (
 
 // Budget bounds the work and the memory of everything that HTTP listeners serve: Handler stands in front of all their
 // handlers. An answer of more than smallAnswer bytes holds a part of the memory for answers until its caller's system has
-// taken it, and must be taken at server.LeastTaken. A connection on which a handler waits for its caller counts as idle, so
+// taken it, and must be taken at calls.LeastTaken. A connection on which a handler waits for its caller counts as idle, so
 // that it makes room for others.
 //
 // Make it with NewBudget. Its methods are safe for concurrent use.

@@ -88,7 +88,7 @@ func (d *delivery) ready() {
 	}
 }
 
-// Write writes a part of the answer, piece by piece: the caller has limited time to take each. server.ErrCrowded is returned
+// Write writes a part of the answer, piece by piece: the caller has limited time to take each. calls.ErrCrowded is returned
 // when there is no memory for the answer. The caller then gets that as the answer, if nothing was written before.
 func (d *delivery) Write(b []byte) (n int, err error) {
 	long := d.request.Method != http.MethodHead && d.written+len(b) > smallAnswer

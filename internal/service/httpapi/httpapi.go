@@ -1,4 +1,4 @@
-// Package httpapi serves a server.Service over HTTP. Package apidoc describes the calls, and docs/errors.md the errors,
+// Package httpapi serves a calls.Service over HTTP. Package apidoc describes the calls, and docs/errors.md the errors,
 // which all have the form {"error":{"code":"...","message":"..."}}.
 package httpapi
 
@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// Handler serves what a server.Service does. Make it with New. Its methods are safe for concurrent use.
+// Handler serves what a calls.Service does. Make it with New. Its methods are safe for concurrent use.
 type Handler struct {
 	service  *calls.Service
 	policy   *auth.Policy

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-// Codes that only HTTP has, besides server.CrossOrigin.
+// Codes that only HTTP has, besides calls.CrossOrigin.
 const (
 	methodNotAllowed calls.Code = "method_not_allowed" // the path takes other methods: see the `Allow` header
 	notFound         calls.Code = "not_found"          // no such path

@@ -10,12 +10,12 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-// Meaning is the body of a call about one member; see server.Meant.
+// Meaning is the body of a call about one member; see calls.Meant.
 type Meaning struct {
 	Member string `json:"member"`
 }
 
-// Move says which member gets a node ID; see server.Meant.
+// Move says which member gets a node ID; see calls.Meant.
 type Move struct {
 	Node *int64 `json:"node"`
 	To   string `json:"to"`

@@ -19,7 +19,7 @@ type Build struct {
 	Go       string // the version of Go that built it
 }
 
-// Metrics has the metrics of one node. It is the server.Meter of its service. Make it with New. Its methods are
+// Metrics has the metrics of one node. It is the calls.Meter of its service. Make it with New. Its methods are
 // safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry

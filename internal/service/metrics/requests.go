@@ -15,7 +15,7 @@ var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10,
 }
 
-// requests count calls. It is a server.Meter.
+// requests count calls. It is a calls.Meter.
 type requests struct {
 	total *prometheus.CounterVec
 	took  *prometheus.HistogramVec
@@ -30,7 +30,7 @@ func newRequests() requests {
 	}
 }
 
-// Call implements server.Meter. A call that nobody made has no series.
+// Call implements calls.Meter. A call that nobody made has no series.
 func (r *requests) Call(protocol, name string) calls.Call {
 	counter := func(code calls.Code) prometheus.Counter {
 		return r.total.WithLabelValues(protocol, name, string(code))

@@ -1,4 +1,4 @@
-// Package respapi serves a server.Service over the protocol of Redis, RESP2 and RESP3, so that any Redis client can take IDs.
+// Package respapi serves a calls.Service over the protocol of Redis, RESP2 and RESP3, so that any Redis client can take IDs.
 //
 //	FIRN.ID name [form]       an ID of the sequencer, as a bulk string; "default" is the default one
 //	FIRN.IDS name count [form]
@@ -38,7 +38,7 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-// Server serves a server.Service to Redis clients. Make it with New. Its methods are safe for concurrent use.
+// Server serves a calls.Service to Redis clients. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
 	// Texts says that INCR, INCRBY and FIRN.NEXT reply with bulk strings instead of integers, which JavaScript rounds. It is set
 	// before Serve.
@@ -66,7 +66,7 @@ type Server struct {
 //
 // The listener limits the number of connections. A command has at most 16 KiB and 1024 arguments. A connection is closed
 // when it is idle for 5 minutes, when a command takes more than 30 s to arrive, and when the client does not read its
-// replies for 30 s, or reads a list of IDs slower than server.LeastTaken.
+// replies for 30 s, or reads a list of IDs slower than calls.LeastTaken.
 func New(s *calls.Service, e *auth.Policy, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

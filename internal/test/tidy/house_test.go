@@ -66,23 +66,25 @@ var testModules = []string{
 	"go.uber.org/goleak", "go.yaml.in/yaml/v3", "golang.org/x/sys/unix", "google.golang.org/",
 }
 
-// at returns on which floor a package is, from the top, and -1 if it is for tests or nowhere.
-func at(pkg string) int {
-	best, on := "", -1
-	for i, f := range append(floors[:len(floors):len(floors)], tests) {
+// floorOf returns the floor of a package, that of the tests, or the zero value.
+func floorOf(pkg string) (on floor) {
+	best := ""
+	for _, f := range append(floors[:len(floors):len(floors)], tests) {
 		for _, r := range f.rooms {
 			if within(pkg, r) && len(r) > len(best) {
-				best, on = r, i
+				best, on = r, f
 			}
 		}
-	}
-	if on == len(floors) {
-		return -1
 	}
 	return on
 }
 
-func forTests(pkg string) bool { return slices.ContainsFunc(tests.rooms, func(r string) bool { return within(pkg, r) }) }
+// depth is how many floors are above that of a package, and -1 if it is on none, or for tests.
+func depth(pkg string) int {
+	return slices.IndexFunc(floors, func(f floor) bool { return f.name == floorOf(pkg).name })
+}
+
+func forTests(pkg string) bool { return floorOf(pkg).name == tests.name }
 
 func within(pkg, room string) bool {
 	return pkg == room || strings.HasSuffix(room, "/") && strings.HasPrefix(pkg, room)
@@ -91,7 +93,7 @@ func within(pkg, room string) bool {
 func TestImportsPointDown(t *testing.T) {
 	used := map[[2]string]bool{}
 	for _, f := range sources(t) {
-		from := at(f.room)
+		from := depth(f.room)
 		if from < 0 && !forTests(f.room) {
 			t.Errorf("%s is on no floor", f.name)
 		}
@@ -111,10 +113,10 @@ func TestImportsPointDown(t *testing.T) {
 				if !f.isTest() && !forTests(f.room) {
 					t.Errorf("%s imports %s, which is for tests", f.name, pkg)
 				}
-			case from > at(pkg) && !forTests(f.room):
+			case from > depth(pkg) && !forTests(f.room):
 				arrow := [2]string{f.room, pkg}
 				if used[arrow] = true; exceptions[arrow] == "" {
-					t.Errorf("%s (%s) imports %s, which is above it (%s)", f.name, floors[from].name, pkg, floors[at(pkg)].name)
+					t.Errorf("%s (%s) imports %s, which is above it (%s)", f.name, floors[from].name, pkg, floors[depth(pkg)].name)
 				}
 			}
 		}

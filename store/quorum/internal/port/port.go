@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/internal/base/throttle"
 	"github.com/firn-id/firn/internal/base/host"
+	"github.com/firn-id/firn/internal/base/throttle"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
 
