@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -61,7 +61,7 @@ func runAttach(ctx context.Context, s settings) ([]table, error) {
 
 // comeAndGo attaches to a sequencer and detaches from it, again and again.
 func comeAndGo(ctx context.Context, m *member.Member, times int) (attach, detach []time.Duration, err error) {
-	q, err := m.EnsureSequencer(ctx, "alone", cluster.Define(firn.Default))
+	q, err := m.EnsureSequencer(ctx, "alone", sequencer.Define(firn.Default))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +84,7 @@ func comeAndGo(ctx context.Context, m *member.Member, times int) (attach, detach
 
 // takeTurns has two members stand in line, in turn, for the only node ID of a sequencer.
 func takeTurns(ctx context.Context, a, b *member.Member, times int) (took []time.Duration, err error) {
-	one := cluster.Define(firn.Default)
+	one := sequencer.Define(firn.Default)
 	one.Nodes = 1
 	first, err := a.EnsureSequencer(ctx, "shared", one)
 	if err != nil {

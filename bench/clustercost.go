@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -62,7 +62,7 @@ func keep(ctx context.Context, s settings, sequencers int) (rounds int, sent []c
 	}
 	defer end()
 	counter := &commitCounter{Store: etcd}
-	m, err := member.Join(ctx, counter, member.Options{Window: s.window})
+	m, err := peer.Join(ctx, counter, peer.Options{Window: s.window})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -17,7 +17,7 @@ func attach(ctx context.Context, layout firn.Layout, nodeIDs int) (s *member.Seq
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err = m.EnsureSequencer(ctx, "bench", cluster.Define(layout))
+	s, err = m.EnsureSequencer(ctx, "bench", sequencer.Define(layout))
 	for err == nil && len(s.NodeIDs()) < nodeIDs {
 		err = retry.Sleep(ctx, time.Millisecond)
 	}

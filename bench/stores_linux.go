@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/dbtest"
 	"github.com/firn-id/firn/internal/test/etcdtest"
 	"github.com/firn-id/firn/internal/test/proxytest"
 	"github.com/firn-id/firn/internal/test/zktest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -139,7 +139,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // joined is a member with a client of its own.
 type joined struct {
-	*member.Member
+	*peer.Member
 	store *commitCounter
 }
 
@@ -155,7 +155,7 @@ func join(ctx context.Context, open func() (store.Store, error), number int) (*j
 		return nil, err
 	}
 	j := &joined{store: &commitCounter{Store: client}}
-	if j.Member, err = member.Join(ctx, j.store, member.Options{Owner: fmt.Sprint("member ", number)}); err != nil {
+	if j.Member, err = peer.Join(ctx, j.store, peer.Options{Owner: fmt.Sprint("member ", number)}); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	q, err := j.EnsureSequencer(ctx, "orders", cluster.Define(firn.Default))

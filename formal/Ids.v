@@ -82,7 +82,7 @@ Inductive step (s : system) : system -> Prop :=
       (set (lowest s) (S (guard (keys s))) a) (words s) (ids s))
 
 (* Prefix.v's Begin: the floor is so late that no ID from there on is too small (member.Member.above,
-   cluster.Definition.Above). *)
+   sequencer.Definition.Above). *)
 | Begins n o f g h :
     began (owner_of s n o) = false ->
     horizon_at (fence (keys s) n) (now_at (fence (keys s) n)) <= f ->

@@ -79,7 +79,7 @@ var ringFaults = []fault{
 func TestRing(t *testing.T) { holds(t, "ring", ring) }
 
 func TestRingFaults(t *testing.T) {
-	find(t, "ring", ringFaults, atLast, "cluster/explore_broken_test.go")
+	find(t, "ring", ringFaults, atLast, "internal/core/cluster/explore_broken_test.go")
 }
 
 var forming = []run{

@@ -22,8 +22,9 @@ const root = ".."
 var packages = map[string]string{
 	"firn":       ".",
 	"store":      "store",
-	"member":     "member",
-	"cluster":    "cluster",
+	"member":     "internal/core/peer",
+	"cluster":    "internal/core/cluster",
+	"sequencer":  "sequencer",
 	"fence":      "internal/core/fence",
 	"fresh":      "internal/base/fresh",
 	"floor":      "internal/base/floor",

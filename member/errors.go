@@ -1,147 +1,82 @@
 package member
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-	"time"
-
-	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
+// The errors that callers of a Member or a Sequencer tell apart with errors.Is.
 var (
 	// ErrNotReady is returned when no ID can be given now: the member has no node ID, it has reached the horizon,
 	// or it has left. The condition passes by itself, unless the member has ended or the error wraps one that
 	// says otherwise.
-	ErrNotReady = errors.New("not ready to make IDs")
+	ErrNotReady = peer.ErrNotReady
 
 	// ErrWaiting is wrapped in an ErrNotReady while all node IDs are taken. The member waits in line for one; the
 	// text says in which place.
-	ErrWaiting = errors.New("no node ID is free")
+	ErrWaiting = peer.ErrWaiting
 
 	// ErrDetached is wrapped in an ErrNotReady after Detach, until Attach.
-	ErrDetached = errors.New("the sequencer is detached; Attach attaches it again")
+	ErrDetached = peer.ErrDetached
 
-	// ErrDrained is wrapped in an ErrNotReady while an operator keeps the member detached, see Member.Drain.
-	ErrDrained = errors.New("an operator has drained this member of the sequencer; it attaches again once that is undone")
+	// ErrDrained is wrapped in an ErrNotReady while an operator keeps the member detached.
+	ErrDrained = peer.ErrDrained
 
 	// ErrDestroyed is wrapped in an ErrNotReady when the sequencer was destroyed. It is final: a sequencer
 	// created later under the same name has another handle.
-	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created again needs a new handle")
+	ErrDestroyed = peer.ErrDestroyed
 
-	// ErrExpelled is why a member has ended that an operator has expelled from the cluster, see Member.Expel.
-	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started again")
+	// ErrExpelled is why a member has ended that an operator has expelled from the cluster.
+	ErrExpelled = peer.ErrExpelled
 
 	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was copied,
 	// or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new one.
-	ErrCopied = errors.New("this process was copied, or set back to an earlier state; it starts over as a new member")
+	ErrCopied = peer.ErrCopied
 
 	// ErrNoSequencer is returned when no sequencer has the name.
-	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")
+	ErrNoSequencer = peer.ErrNoSequencer
 
 	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
-	ErrAttachedAgain = errors.New("the sequencer was attached again while it was being detached")
-
-	// ErrExplicit is returned by AttachOnDemand when the sequencer's definition says cluster.AttachExplicit.
-	ErrExplicit = errors.New("the sequencer was created to be attached to explicitly")
+	ErrAttachedAgain = peer.ErrAttachedAgain
 
 	// ErrUnfit is returned when the member's options do not fit the definition of an existing sequencer: the
 	// window is too short for the tick, or Options.Nodes asks for node IDs that do not exist.
-	ErrUnfit = errors.New("this member can't take part in the sequencer")
+	ErrUnfit = peer.ErrUnfit
 
 	// ErrSequencerExists is returned when a sequencer of this name exists with another definition. The error is
 	// an *ExistsError.
-	ErrSequencerExists = errors.New("the sequencer exists with another definition")
+	ErrSequencerExists = peer.ErrSequencerExists
 )
 
-// ExistsError is an ErrSequencerExists that says which definition is in force.
-type ExistsError struct {
-	Name            string
-	InForce, Wanted cluster.Definition
-}
+// ClockError is wrapped in an ErrNotReady while most of the other members agree with each other about the time, and not with
+// this machine's wall clock: Of of the Others agree, and the clock is Ahead of their median by at least that much (negative:
+// behind). It passes once the clocks agree.
+type ClockError = peer.ClockError
 
-func (e *ExistsError) Error() string {
-	var fields []string
-	for _, d := range e.InForce.Differences(e.Wanted) {
-		fields = append(fields, d.String())
-	}
-	return fmt.Sprintf("%v: %q: %s; ask for the one in force, or take another name", ErrSequencerExists, e.Name, strings.Join(fields, "; "))
-}
+// EarlyError is returned when the IDs of a definition do not exceed After, an ID that they must exceed: Definition.After, or one of
+// an earlier generation of the name. They will from the instant From on; zero: never. Mixed says that the reason is that only one
+// of the two generations is scattered.
+type EarlyError = peer.EarlyError
 
-// Is reports whether target is ErrSequencerExists.
-func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExists }
+// ExistsError is an ErrSequencerExists that says which definition of the sequencer Name is InForce, and which was Wanted.
+type ExistsError = peer.ExistsError
 
-// RegionError is why a member has ended whose Options.Region is not that of the sequencers in the store. It changes nothing
-// there.
-type RegionError struct {
-	InForce, Wanted cluster.Region
-}
+// FloorError is wrapped in an ErrNotReady while members may not make IDs yet after the store has lost data, or may have: From is
+// the instant from which they may (zero: not known yet), By the member or machine that found the loss, Why what it found. It
+// passes by that time, or when an operator resumes.
+type FloorError = peer.FloorError
 
-func (e *RegionError) Error() string {
-	return fmt.Sprintf("the region of this store is %v, and that of this member %v; want that of the store, or another store: the region of one with sequencers can't change",
-		e.InForce, e.Wanted)
-}
+// OrderError is wrapped in an ErrNotReady while a member waits because its IDs would be smaller than existing ones, see
+// Options.Order: the node ID Node was used up to Until, which is Ahead of the clock.
+type OrderError = peer.OrderError
 
-// EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and
-// the IDs of earlier generations. They will only far in the future, or never.
-type EarlyError struct {
-	After firn.ID   // the ID to exceed
-	From  time.Time // when IDs exceed it; zero: never
+// PrefixError is returned when a sequencer would have the prefix of another one.
+type PrefixError = cluster.PrefixError
 
-	// Mixed says that the IDs of earlier generations are scattered and those of the definition are not, or the other way
-	// round: one could come again.
-	Mixed bool
-}
+// RegionError is why a member has ended whose Options.Region, Wanted, is not that of the sequencers in the store, InForce. It
+// changes nothing there.
+type RegionError = peer.RegionError
 
-func (e *EarlyError) Error() string {
-	if e.Mixed {
-		return "a sequencer of this name was destroyed whose IDs are scattered, and those of this definition are not, or the other way round: " +
-			"an ID could come again; want IDs like those before, or another name"
-	}
-	when := "never do"
-	if !e.From.IsZero() {
-		when = "do from " + e.From.UTC().Format(time.RFC3339) + " on"
-	}
-	return fmt.Sprintf("every ID must exceed %d, and those of this definition %s; want an earlier epoch, more bits below the time, or another name",
-		int64(e.After), when)
-}
-
-// UsedUntilError is returned by Destroy when the sequencer is destroyed, but its context ended before all owners
-// had released their node IDs.
-type UsedUntilError struct {
-	Name  string
-	Until time.Time // until when others may make IDs; zero: unknown
-	Err   error     // of the context, or of the store
-}
-
-func (e *UsedUntilError) Error() string {
-	until := "for a while"
-	if !e.Until.IsZero() {
-		until = "until " + e.Until.UTC().Format(time.RFC3339Nano)
-	}
-	return fmt.Sprintf("the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v", e.Name, until, e.Err)
-}
-
-// Unwrap returns why Destroy stopped waiting.
-func (e *UsedUntilError) Unwrap() error { return e.Err }
-
-// Reasons why no ID can be given, besides errors of the store and the fence.
-var (
-	errAttaching = errors.New("it has not read its attach in the log yet")
-	errLostData  = errors.New("the store has lost data; the member is joining the cluster again")
-	errRejoining = errors.New("it is joining the cluster again")
-	errAtHorizon = errors.New("the horizon is reached, and the store has not confirmed a later one")
-	errFewer     = fmt.Errorf("%w: this member has fewer node IDs than it asks for", ErrWaiting)
-	errLost      = errors.New("it lost its node ID and has no other yet")
-	errMissed    = errors.New("the outcome of a decline is unknown")
-	errMoved     = errors.New("an operator has moved its node ID to another member, and it has no other yet")
-	errLeft      = errors.New("it has left")
-	errNotRead   = fmt.Errorf("%w: it has not read the log of the cluster yet", ErrNotReady)
-	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)
-	errJoining   = fmt.Errorf("%w: it is joining the cluster", ErrNotReady)
-	errNoStore   = errors.New("the store is nil; want one")
-	errTwin      = errors.New("another process goes on as this member")
-	errResumed   = errors.New("the system resumed from a snapshot")
-	errHasLeft   = fmt.Errorf("%w: %w", ErrNotReady, errLeft)
-)
+// UsedUntilError is returned by Destroy when the sequencer Name is destroyed, but others may make IDs of it until an instant
+// (zero: unknown), since ctx ended before all owners had released their node IDs. Unwrap returns why it stopped waiting.
+type UsedUntilError = peer.UsedUntilError

@@ -6,8 +6,8 @@ import (
 	"log"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -20,7 +20,7 @@ func ExampleMember_Sequencer_after() {
 	}
 	defer m.Leave()
 
-	d := cluster.Define(firn.Twitter)
+	d := sequencer.Define(firn.Twitter)
 	d.After = 1541815603606036480
 	orders, err := m.EnsureSequencer(ctx, "orders", d)
 	if err != nil {
@@ -32,7 +32,7 @@ func ExampleMember_Sequencer_after() {
 	}
 	fmt.Println("greater:", id > d.After)
 
-	d = cluster.Define(firn.Default) // its epoch is 2026, so that its IDs are smaller for years
+	d = sequencer.Define(firn.Default) // its epoch is 2026, so that its IDs are smaller for years
 	d.After = 1541815603606036480
 	_, err = m.EnsureSequencer(ctx, "invoices", d)
 	fmt.Println(err)

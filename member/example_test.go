@@ -6,8 +6,8 @@ import (
 	"log"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -22,7 +22,7 @@ func ExampleJoin() {
 	}
 	defer m.Leave()
 
-	orders, err := m.EnsureSequencer(ctx, "orders", cluster.Define(firn.Default))
+	orders, err := m.EnsureSequencer(ctx, "orders", sequencer.Define(firn.Default))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -36,9 +36,7 @@ func ExampleJoin() {
 	}
 	fmt.Println("node IDs:", len(orders.NodeIDs()))
 	fmt.Println("ascending:", first < second)
-	fmt.Println("members:", len(m.Value().Members()))
 	// Output:
 	// node IDs: 1
 	// ascending: true
-	// members: 1
 }

@@ -1,494 +1,110 @@
-// Package member runs a member of a cluster. A member joins, replays the log, watches the pulse that the
-// cluster's value assigns to it, and makes IDs with the node IDs that the value grants it, each kept by a fence.
-// This package has the goroutines and the clock; package cluster, which is pure, decides.
-//
-// Whatever happens to the store, the session, the other members or the clock, callers of Next get a unique ID or
-// an error. While the store is unavailable, a member makes IDs up to its horizon. A member that lost its session,
-// or that the others took for dead, joins again under a new member ID, makes IDs up to its old horizon meanwhile,
-// and switches over.
 package member
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/base/fresh"
-	"github.com/firn-id/firn/internal/base/retry"
-	"github.com/firn-id/firn/internal/core/journal"
+	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store"
 )
 
-// An orderly leave gives the node IDs back, announces the leave and ends the session. Whatever the store does, each of these
-// is over so long after the beginning.
-const (
-	returnWithin   = 3 * time.Second
-	announceWithin = 4 * time.Second
-	leaveWithin    = 5 * time.Second
-)
+// DefaultSequencer is the sequencer of calls to a service that name no sequencer.
+const DefaultSequencer = peer.DefaultSequencer
 
 // Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
-type Member struct {
-	mark     atomic.Pointer[string] // of this process, in its pulses
-	named    atomic.Pointer[string] // see name; nil: not yet
-	store    store.Store            // set once, under mu, before there is an incarnation; see opened
-	options  Options
-	clock    *firn.CoarseClock // of all generators, over that of the options, by which everything else goes
-	log      *slog.Logger
-	troubles troubles
-
-	serving context.Context         // ends when the sequencers must end
-	release context.CancelCauseFunc // ends it, and says why
-	holding sync.WaitGroup          // the goroutines of the sequencers
-
-	judging   lock                      // held while the clock is judged
-	known     known                     // used then
-	judgement atomic.Pointer[judgement] // nil: none yet
-	question  atomic.Pointer[question]  // the latest of the log; nil: none yet
-	believed  atomic.Uint64             // how many steps ahead ID time has followed
-	renewing  lock                      // held while the pulse is written, with the horizons of the own window or of all
-	renew     chan struct{}             // has them written soon
-
-	rejoins    atomic.Uint64
-	copies     atomic.Uint64             // how often it started over since there may be a copy of it
-	copiedAt   atomic.Pointer[time.Time] // when it did last; nil: never
-	losses     atomic.Int64              // how often the store has lost data; changed by the goroutine that plays the log
-	window     atomic.Int64              // the longest that the store ever had, in nanoseconds
-	extensions extensions
-	roundTrip  atomic.Int64              // of the latest write of the pulse, in nanoseconds
-	rest       atomic.Int64              // for how long the log is left alone after a batch, in nanoseconds
-	answered   atomic.Pointer[time.Time] // when the store answered it; nil: never
-	lookups    lookups
-
-	stop context.CancelFunc // ends the goroutine that plays the log
-	done chan struct{}      // closed when it has ended
-	wake chan struct{}      // has it check for work
-
-	journal *journal.Writer // nil: none
-
-	cluster atomic.Pointer[string]  // the ID; nil: not known yet
-	awaits  atomic.Pointer[awaited] // for what its join waits; nil: for nobody, or that is not known yet
-
-	stopped atomic.Pointer[stopped] // why it can't replay the log further; nil: it can
-
-	broken chan error // has room for one error that did not come with the log, and after which the log is replayed again
-
-	tail tail
-
-	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
-
-	mu          sync.Mutex    // guards what follows
-	value       cluster.Value // that it has reached
-	entry       string        // the ID of the entry that led to value; empty after a checkpoint
-	missed      time.Time     // when a read first showed that this is gone from the log; zero: none has
-	floorAt     floorAt       // how the floor was last seen
-	witness     witness
-	incarnation *incarnation  // nil before the first
-	hasJoined   bool          // under this incarnation or an earlier one
-	changed     chan struct{} // closed when value or incarnation changes
-	outcomes    map[string]chan<- outcome
-	sequencers  map[string]*Sequencer
-	windows     map[time.Duration]bool // those whose fences are renewed
-	drains      map[string]drain       // of this member, by the name of the sequencer
-	claims      int                    // how many claims are under way; -1: ID time follows the wall, and there can be none
-	leaving     bool
-	left        time.Time // when it began to leave
-	err         error     // why it ended
-
-	skips   skips          // as read under the latest session; used by the player only
-	ids     []string       // all that it has had; used by the player only
-	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
-	player                 // belongs to that goroutine
-}
-
-// outcome is the outcome of a command that a caller waits for.
-type outcome struct {
-	cluster.Outcome
-	value  cluster.Value // that it led to
-	missed bool          // the outcome is unknown, or whether the command is in the log
-}
-
-// Start starts a new member of the cluster in a store. It returns at once; the member opens the store and joins
-// by itself. Ready says how far it has come, and Wait waits until it has joined. Until then, its ID is empty and
-// its Value zero, and methods that need the store or the cluster return an ErrNotReady that says why. It is a
-// member until Leave.
-//
-// The context of open ends when the member is told to leave. An open that fails with store.ErrUnavailable or
-// store.ErrAmbiguous is called again within a second; Ready says why it fails, and the member does not log it. Any
-// other error ends the member, see Err. The store is not closed by the member; whoever opened it may close it after
-// Leave.
-//
-// The error says what is wrong with the options.
-func Start(open func(context.Context) (store.Store, error), options Options) (*Member, error) {
-	if err := options.Validate(); err != nil {
-		return nil, err
-	}
-	living, stop := context.WithCancel(context.Background())
-	serving, release := context.WithCancelCause(context.Background())
-	options = options.withDefaults()
-	m := &Member{
-		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
-		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
-		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
-		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
-		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock),
-		lookups: newLookups(), player: newPlayer(),
-		journal: journal.NewWriter(options.Journal, func(err error) {
-			options.Logger.Error("can't write the journal: it ends here", "err", err)
-		}),
-	}
-	mark := fresh.Text()
-	m.mark.Store(&mark)
-	m.journal.Write(journal.Line{Do: journal.Begin, Journal: journal.Version, Member: options.Owner})
-	go m.run(living, open)
-	return m, nil
-}
+type Member peer.Member
 
 // Join is Start on an open store, then Wait. If that fails, the member has ended.
 func Join(ctx context.Context, s store.Store, options Options) (*Member, error) {
-	m, err := Start(func(context.Context) (store.Store, error) { return s, nil }, options)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.Wait(ctx); err != nil {
-		m.Leave()
-		return nil, err
-	}
-	return m, nil
+	m, err := peer.Join(ctx, s, options.peer())
+	return (*Member)(m), err
 }
 
-// Wait returns nil once the member has joined the cluster. The error is that of ctx, with the latest trouble, or says
-// why the member has ended, as Err does.
-func (m *Member) Wait(ctx context.Context) error {
-	_, _, err := m.joined(ctx)
-	return err
+// Start starts a new member of the cluster in a store, and returns at once. The member opens the store and joins in the
+// background: Ready says how far it has come, and Wait waits until it has joined. It is a member until Leave.
+//
+// The context of open ends when the member is told to leave. An open that fails with store.ErrUnavailable or
+// store.ErrAmbiguous is called again within a second, and Ready says why it fails. Any other error ends the member, see Err.
+// The member does not close the store; close it after Leave.
+//
+// An error is returned when an option is not valid; it says which.
+func Start(open func(context.Context) (store.Store, error), options Options) (*Member, error) {
+	m, err := peer.Start(open, options.peer())
+	return (*Member)(m), err
 }
 
-// Ready returns nil while it is a member of the cluster. Otherwise it returns an ErrNotReady that says why not
-// (its store is not open yet, or it is joining), or what Err returns. It does not ask the store. An ErrNotReady that wraps a
-// *cluster.UnreadableError is returned while it can't read an entry of the log: its sequencers make IDs up to their horizons,
-// and it waits until the entry is passed over, see Skip.
-func (m *Member) Ready() error {
-	if m.over() {
-		return m.ended()
-	}
-	if _, err := m.opened(); err != nil {
-		return err
-	}
-	if err := m.stoppedAt(); err != nil {
-		return err
-	}
-	if v, incarnation, _ := m.look(); incarnation == nil || !v.IsMember(incarnation.id) {
-		return m.joiningFor(errJoining)
-	}
-	return nil
-}
+// Resumes returns a channel for Options.Resumed that tells whenever the virtual machine resumes from a snapshot, until ctx
+// ends. The hypervisor then gives the machine another generation ID (VMGenID), and Linux 6.8 and later report that as a uevent.
+// A container gets it too, unless it has a user namespace of its own. An error is returned where the system has no such
+// reports, or does not allow this process to read them.
+func Resumes(ctx context.Context) (<-chan struct{}, error) { return peer.Resumes(ctx) }
 
-// Leave releases the node IDs, leaves the cluster and ends the member; later calls of its sequencers fail with
-// ErrNotReady. It takes at most 5 s, also while the store is out of reach. The other members do the rest once the
-// session has ended.
-func (m *Member) Leave() {
-	m.leaves()
-	m.release(errLeft)
-	m.holding.Wait()
-	m.stop()
-	<-m.done
-}
+// Wait returns nil once the member has joined the cluster. The error is that of ctx, with the latest trouble, or says why the
+// member has ended, as Err does.
+func (m *Member) Wait(ctx context.Context) error { return m.peer().Wait(ctx) }
 
-// leaves notes that it begins to leave.
-func (m *Member) leaves() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.leaving {
-		m.leaving, m.left = true, time.Now()
-	}
-}
-
-// inTime returns a context that ends so long after the member began to leave; from now, if it does not leave.
-func (m *Member) inTime(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	from := time.Now()
-	if m.leaving {
-		from = m.left
-	}
-	return context.WithDeadline(ctx, from.Add(within))
-}
+// Ready returns nil while the member belongs to the cluster. Otherwise it returns an ErrNotReady that says why it does not, or
+// what Err returns. It does not ask the store. It stays not ready after an entry of the log that it can't read, as an older
+// program: its sequencers then make IDs up to their horizons.
+func (m *Member) Ready() error { return m.peer().Ready() }
 
 // Done is closed when the member has ended: by Leave, or because it can't go on, see Err.
-func (m *Member) Done() <-chan struct{} { return m.done }
+func (m *Member) Done() <-chan struct{} { return m.peer().Done() }
 
 // Err returns nil until Done is closed and after Leave, and otherwise why the member can't go on: a *RegionError,
-// store.ErrRefused, or what opening the store returned: its sequencers then make IDs up to their horizons, and end. After
-// ErrExpelled they make none. A member that met an entry of the log that it can't read has not ended, see Ready.
-func (m *Member) Err() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.err
+// store.ErrRefused, or what opening the store returned. Its sequencers then make IDs up to their horizons, and end. After
+// ErrExpelled they make none.
+func (m *Member) Err() error { return m.peer().Err() }
+
+// Leave releases the node IDs, leaves the cluster and ends the member. Later calls of its sequencers fail with ErrNotReady.
+// It takes at most 5 s, also while the store is out of reach.
+func (m *Member) Leave() { m.peer().Leave() }
+
+// ID returns the member ID. It changes when the member joins again, and is empty before its first attempt.
+func (m *Member) ID() string { return m.peer().ID() }
+
+// Cluster returns the ID of the cluster: 1 to 64 letters and digits, which two clusters have in common only by a chance of
+// 1 in 10^12. It is empty until the member has read it from the store.
+func (m *Member) Cluster() string { return m.peer().Cluster() }
+
+// EnsureSequencer creates a sequencer unless it exists, attaches to it, and waits for the outcome: this member may use a node
+// ID, or Ready says why it can't yet. Another call with the same definition returns the same Sequencer.
+//
+// A *sequencer.NameError is returned when the name is not allowed, an *ExistsError when the sequencer exists with another
+// definition, a *PrefixError when another sequencer has its prefix, an *EarlyError when its IDs would stay too small for long,
+// firn.ErrLifetime when the layout's time is over or has not begun, and other errors when the definition is not valid, or when
+// ctx or the member has ended.
+func (m *Member) EnsureSequencer(ctx context.Context, name string, d sequencer.Definition) (*Sequencer, error) {
+	s, err := m.peer().EnsureSequencer(ctx, name, d)
+	return (*Sequencer)(s), err
 }
 
-// ID returns the current member ID. It changes when the member has to join again, and is empty before its first
-// attempt.
-func (m *Member) ID() string {
-	_, incarnation, _ := m.look()
-	if incarnation == nil {
-		return ""
-	}
-	return incarnation.id
+// Create creates a sequencer without attaching to it, and reports whether it is new. The errors are those of EnsureSequencer.
+func (m *Member) Create(ctx context.Context, name string, d sequencer.Definition) (created bool, err error) {
+	return m.peer().Create(ctx, name, d)
 }
 
-// Value returns the value that the member has reached.
-func (m *Member) Value() cluster.Value {
-	v, _, _ := m.look()
-	return v
+// Attach attaches to an existing sequencer, whatever its definition, and waits as EnsureSequencer does. ErrNoSequencer is
+// returned when no sequencer has the name, ErrUnfit when the member's options do not fit its definition, and other errors when
+// ctx or the member has ended.
+func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
+	s, err := m.peer().Attach(ctx, name)
+	return (*Sequencer)(s), err
 }
 
-// Log returns the log that the member replays, and an ErrNotReady while its store is not open yet.
-func (m *Member) Log() (store.Log, error) { return m.opened() }
+// Destroy ends a sequencer for ever, on every member, and returns once no member can make an ID of it: each has stopped, or
+// its horizon has passed. That takes a round through the log when all members are healthy, and up to a window when one has
+// crashed or is out of reach.
+//
+// ErrNoSequencer is returned when no sequencer has the name. A *UsedUntilError is returned when it is destroyed, but ctx ended
+// before no member could make an ID. After any other error it may or may not be destroyed.
+func (m *Member) Destroy(ctx context.Context, name string) error { return m.peer().Destroy(ctx, name) }
 
-// opened returns the store, and an error while it is not open yet. What runs only for members and joiners uses m.store.
-func (m *Member) opened() (store.Store, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.store == nil {
-		return nil, m.troubles.why(errOpening)
-	}
-	return m.store, nil
+// Sequencer returns the sequencer of a name if this member was ever attached to it, and false otherwise. It does not ask the
+// store.
+func (m *Member) Sequencer(name string) (*Sequencer, bool) {
+	s, ok := m.peer().Sequencer(name)
+	return (*Sequencer)(s), ok
 }
 
-// openStore opens the store, and tries again after errors that may pass, until ctx ends.
-func (m *Member) openStore(ctx context.Context, open func(context.Context) (store.Store, error)) error {
-	for tries := 0; ; tries++ {
-		s, err := open(ctx)
-		switch {
-		case err == nil && s == nil:
-			return errNoStore
-		case err == nil:
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.store = s
-			m.troubles.keep(nil)
-			return nil
-		case !passes(err):
-			return err
-		}
-		m.troubles.keep(err)
-		if err := retry.Sleep(ctx, openBackoff.After(tries)); err != nil {
-			return m.troubles.because(err)
-		}
-	}
-}
-
-// look returns the value and the incarnation, and a channel that is closed when one of them changes.
-func (m *Member) look() (cluster.Value, *incarnation, <-chan struct{}) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.value, m.incarnation, m.changed
-}
-
-// rejoined waits until it is a member again, under any ID, if it has ever joined.
-func (m *Member) rejoined(ctx context.Context) (cluster.Value, *incarnation, error) {
-	if err := m.stoppedAt(); err != nil {
-		return cluster.Value{}, nil, err
-	}
-	m.mu.Lock()
-	hasJoined := m.hasJoined
-	m.mu.Unlock()
-	if !hasJoined {
-		if err := m.Ready(); err != nil {
-			return cluster.Value{}, nil, err
-		}
-	}
-	return m.joined(ctx)
-}
-
-// joined waits until it is a member, under any ID.
-func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error) {
-	for {
-		v, incarnation, changed := m.look()
-		if m.over() {
-			return v, incarnation, m.ended()
-		}
-		stop := m.stoppedAt()
-		if incarnation != nil && v.IsMember(incarnation.id) && stop == nil {
-			return v, incarnation, nil
-		}
-		select {
-		case <-changed:
-		case <-m.done:
-		case <-ctx.Done():
-			if stop != nil {
-				return v, incarnation, fmt.Errorf("%w: %w", stop, ctx.Err())
-			}
-			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.joiningFor(m.troubles.because(ctx.Err())))
-		}
-	}
-}
-
-// catchUp waits until it is a member and has reached what is in the log now.
-func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
-	if _, _, err := m.rejoined(ctx); err != nil {
-		return cluster.Value{}, err
-	}
-	losses := m.losses.Load()
-	v, _, changed := m.look()
-	began := time.Now()
-	var batch store.Batch
-	err := m.insist(ctx, "can't read the log at present", func() (err error) {
-		batch, err = m.readOn(ctx)
-		return err
-	})
-	switch {
-	case errors.Is(err, store.ErrRolledBack):
-		return v, fmt.Errorf("%w: %w", ErrNotReady, err) // it is about to join again
-	case err != nil:
-		return v, err
-	}
-	var last store.Position
-	if batch.Checkpoint != nil {
-		last = batch.Checkpoint.Position
-	}
-	if n := len(batch.Entries); n > 0 {
-		last = batch.Entries[n-1].Position
-	}
-	for v.Position() < int64(last) {
-		if m.losses.Load() != losses {
-			return v, errJoining // the store has lost that log
-		}
-		select {
-		case <-changed:
-		case <-m.done:
-			return v, m.ended()
-		case <-ctx.Done():
-			return v, m.troubles.because(ctx.Err())
-		}
-		if err := m.stoppedAt(); err != nil {
-			return v, err
-		}
-		v, _, changed = m.look()
-	}
-	m.lookups.caughtUp(began)
-	return v, nil
-}
-
-// poke has the player check for work.
-func (m *Member) poke() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
-// breaks has the member start over if err says that the store has lost data. The operation that failed began
-// after so many losses.
-func (m *Member) breaks(losses int64, err error) {
-	if !errors.Is(err, store.ErrRolledBack) || losses != m.losses.Load() {
-		return
-	}
-	select {
-	case m.broken <- err:
-	default:
-	}
-}
-
-// over reports whether the member has ended.
-func (m *Member) over() bool {
-	select {
-	case <-m.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// ended returns why the member has ended.
-func (m *Member) ended() error {
-	if err := m.Err(); err != nil {
-		return err
-	}
-	return errHasLeft
-}
-
-// do appends a command of this member's, once it has joined, and waits until it has replayed it. After a missed
-// outcome the caller may repeat the command, which is idempotent.
-func (m *Member) do(ctx context.Context, command func(member string) cluster.Command) (outcome, error) {
-	_, incarnation, err := m.rejoined(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	data, err := cluster.Entry{At: m.Wall(), Who: asker(ctx), Command: command(incarnation.id)}.Encode()
-	if err != nil {
-		return outcome{}, err
-	}
-	entry, came := fresh.Text(), make(chan outcome, 1)
-	m.mu.Lock()
-	m.outcomes[entry] = came
-	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.outcomes, entry)
-	}()
-	for tries := 0; ; tries++ {
-		losses := m.losses.Load()
-		_, failed := m.store.Append(ctx, entry, data)
-		var again <-chan time.Time
-		if failed != nil {
-			m.breaks(losses, failed)
-			if !passes(failed) {
-				return outcome{}, failed
-			}
-			m.troubles.note(ctx, "can't write to the log at present, trying again", failed)
-			again = time.After(backoff.After(tries))
-		}
-		select {
-		case o := <-came: // also of one whose append was in doubt
-			return o, nil
-		case <-again:
-			if errors.Is(failed, store.ErrAmbiguous) {
-				return outcome{missed: true}, nil // if the log was cut, the doubt never ends
-			}
-		case <-m.done:
-			select {
-			case o := <-came: // of the command that ended it
-				return o, nil
-			default:
-				return outcome{}, m.ended()
-			}
-		case <-ctx.Done():
-			return outcome{}, m.troubles.because(ctx.Err())
-		}
-	}
-}
-
-// insist repeats something that only reads until it succeeds, fails for good, or ctx ends.
-func (m *Member) insist(ctx context.Context, what string, try func() error) error {
-	for tries := 0; ; tries++ {
-		err := try()
-		if err == nil || !passes(err) {
-			return err
-		}
-		m.troubles.note(ctx, what+", trying again", err)
-		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
-			return m.troubles.because(err)
-		}
-	}
-}
-
-// passes reports whether an error of the store may pass.
-func passes(err error) bool {
-	return errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable)
-}
-
-// now returns ID time.
-func (m *Member) now() time.Time { return time.Unix(0, m.options.Clock.Now()) }
-
-// newID returns a fresh ID of 65 random bits.
-func newID() string { return strings.ToLower(fresh.Text()[:13]) }
+func (m *Member) peer() *peer.Member { return (*peer.Member)(m) }

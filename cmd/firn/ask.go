@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/httpapi"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/ops/replay"

@@ -11,7 +11,7 @@ import (
 
 // Every scenario of membership, as the program prints it.
 func TestReplayScenarios(t *testing.T) {
-	data, err := os.ReadFile("../../cluster/testdata/membership.json")
+	data, err := os.ReadFile("../../internal/core/cluster/testdata/membership.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/replay"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -38,7 +38,7 @@ type looked struct {
 func newLooked(t *testing.T) *looked {
 	l := &looked{Client: memstore.NewService().Client("node")}
 	l.Name, l.Journal = "b", l.Client
-	l.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}, "c": {Owner: "host-c\x1b"}})
+	l.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}, "c": {Owner: "host-c\x1b"}})
 	for _, entry := range []string{
 		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
 		`{"position":2,"at":"2026-11-22T03:02:00.123Z","command":"prepare-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
@@ -53,7 +53,7 @@ func newLooked(t *testing.T) *looked {
 	} {
 		l.add(t, entry)
 	}
-	l.service = calls.New(&l.Member, calls.Options{Default: &servertest.Issuer{Err: member.ErrNotReady}})
+	l.service = calls.New(&l.Member, calls.Options{Default: &servertest.Issuer{Err: peer.ErrNotReady}})
 	serves := httptest.NewServer(httpapi.New(l.service, &auth.Policy{Trusted: true}))
 	t.Cleanup(serves.Close)
 	l.url = serves.URL
@@ -396,7 +396,7 @@ func TestFollowLog(t *testing.T) {
 		if lines.Scan() {
 			t.Errorf("after the end there is %s", lines.Text())
 		}
-		want := fmt.Sprintf("firn: the server %s ends the log: %s: it is shutting down (not_ready); go on with --from 12\n", l.url, member.ErrNotReady)
+		want := fmt.Sprintf("firn: the server %s ends the log: %s: it is shutting down (not_ready); go on with --from 12\n", l.url, peer.ErrNotReady)
 		if status := <-done; status != statusFailure || stderr.String() != want {
 			t.Errorf("status %d, %s\nwant %s", status, &stderr, want)
 		}
@@ -461,7 +461,7 @@ func TestStrangeLogs(t *testing.T) {
 // The table of nodes says how each is, and leaves out what is not confirmed.
 func TestStatusOfNodes(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
-	vitals := member.Vitals{
+	vitals := peer.Vitals{
 		Version: "v1.2.3", Addresses: map[string]string{"http": "http://ids-1:8080", "grpc": "ids-1:8081"}, Since: now.Add(-27 * time.Hour),
 		Ready: true, Given: 1234567, Rate: 1012.4, Verdict: "agreed", Offset: 2 * time.Millisecond, Others: 4, Judged: now.Add(-3 * time.Second),
 		Left: 30 * time.Second, RoundTrip: 1800 * time.Microsecond,

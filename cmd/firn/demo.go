@@ -3,9 +3,9 @@ package main
 import (
 	"time"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/demo"
 	"github.com/firn-id/firn/internal/ops/setting"
-	"github.com/firn-id/firn/member"
 	"github.com/spf13/cobra"
 )
 
@@ -56,8 +56,8 @@ func (p *program) demoCommand() *cobra.Command {
 	setting.Number(flags, &o.Load, "load", "200", 0, "how many IDs to take a second; 0 for none")
 	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", demo.DefaultHTTPAddr, "where node 1 listens; port 0 takes any free ports", parseAddress)
 	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", demo.DefaultAdminAddr, "where to listen for administrators, on this machine only", parseAddress)
-	setting.DurationIn(flags, &o.TTL, "ttl", "3s", time.Second, member.MaxTTL, "how long a silent node remains a member")
-	setting.DurationIn(flags, &o.Window, "window", "10s", 100*time.Millisecond, member.MaxWindow, "how long a node gives IDs while the store is gone")
+	setting.DurationIn(flags, &o.TTL, "ttl", "3s", time.Second, peer.MaxTTL, "how long a silent node remains a member")
+	setting.DurationIn(flags, &o.Window, "window", "10s", 100*time.Millisecond, peer.MaxWindow, "how long a node gives IDs while the store is gone")
 	setting.Bool(flags, &logs, "logs", "print the nodes' logs, to standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.Out, o.Version = p.stdout, build().Version

@@ -8,8 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/node"
-	"github.com/firn-id/firn/member"
 )
 
 // Exit statuses. 2 is not among them: every Go program that panics, or is aborted by systemd's watchdog, exits with 2.
@@ -43,7 +43,7 @@ func status(err error) int {
 		return statusUsage
 	case node.NoNodeID(err):
 		return statusNoNode
-	case errors.Is(err, member.ErrExpelled):
+	case errors.Is(err, peer.ErrExpelled):
 		return statusExpelled
 	case errors.As(err, &interrupted):
 		return statusInterrupted

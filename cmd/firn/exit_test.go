@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/setting"
-	"github.com/firn-id/firn/member"
 )
 
 func TestStatus(t *testing.T) {
@@ -52,13 +52,13 @@ func TestStatus(t *testing.T) {
 			t.Errorf("firn %s says %q, want one line with %q", tt.args, say, tt.says)
 		}
 	}
-	for _, err := range []error{member.ErrWaiting, &fence.ClockBehindError{Behind: time.Hour}, &member.ClockError{Ahead: time.Hour, Of: 2, Others: 2}} {
+	for _, err := range []error{peer.ErrWaiting, &fence.ClockBehindError{Behind: time.Hour}, &peer.ClockError{Ahead: time.Hour, Of: 2, Others: 2}} {
 		explained := explain(err)
 		if status(fmt.Errorf("wrapped: %w", explained)) != statusNoNode || !strings.HasSuffix(explained.Error(), "--wait waits") {
 			t.Errorf("%v: status %d", explained, status(explained))
 		}
 	}
-	if is := status(fmt.Errorf("wrapped: %w", member.ErrExpelled)); is != statusExpelled {
+	if is := status(fmt.Errorf("wrapped: %w", peer.ErrExpelled)); is != statusExpelled {
 		t.Errorf("expelled: status %d, want %d", is, statusExpelled)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/certtest"
 	"github.com/firn-id/firn/internal/test/etcdtest"
 	"github.com/firn-id/firn/internal/test/proxytest"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -38,7 +38,7 @@ func TestSlowNetwork(t *testing.T) {
 				Endpoints: []string{proxy.Address()}, Prefix: "/firn-" + roundTrip.String(),
 				CAFile: certs.CA, CertFile: certs.ClientCert, KeyFile: certs.ClientKey,
 			}
-			join := func() *member.Member {
+			join := func() *peer.Member {
 				s, err := etcdstore.Open(config)
 				if err != nil {
 					t.Fatal(err)
@@ -47,7 +47,7 @@ func TestSlowNetwork(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
 				began := time.Now()
-				m, err := member.Join(ctx, s, member.Options{TTL: ttl})
+				m, err := peer.Join(ctx, s, peer.Options{TTL: ttl})
 				if err != nil {
 					t.Fatalf("Join: %v", err)
 				}
@@ -57,7 +57,7 @@ func TestSlowNetwork(t *testing.T) {
 			}
 			first := join()
 			id, since := first.ID(), time.Now()
-			sequencer, err := first.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(firn.Default))
+			sequencer, err := first.EnsureSequencer(t.Context(), peer.DefaultSequencer, cluster.Define(firn.Default))
 			if err == nil {
 				_, err = sequencer.Next(t.Context())
 			}

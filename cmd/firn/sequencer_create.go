@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
-	"github.com/firn-id/firn/member"
 )
 
 const createHelp = `Create creates a sequencer, and shows it. Its definition never changes: --dry-run
@@ -76,7 +76,7 @@ func (p *program) createCommand() *cobra.Command {
 	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node bits below the sequence bits")
 	setting.Add(flags, &o.after, "after", "ID", "", "an ID, in decimal, that all new IDs must exceed: the greatest that\nexists already", firn.Parse)
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "when a node attaches: on-demand, when it is asked for an ID; or explicit,\nonly by firn sequencer attach", parseAttach)
-	setting.DurationIn(flags, &o.window, "window", "", time.Second, member.MaxWindow, "how far ahead a node reserves time, if its own --window is not\nshorter: a short one lets another take over a node ID soon after\na crash (default: that of each node)")
+	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow, "how far ahead a node reserves time, if its own --window is not\nshorter: a short one lets another take over a node ID soon after\na crash (default: that of each node)")
 	setting.Text(flags, &o.prefix, "prefix", "text", "what prefixed IDs begin with, before an underscore: 1 to 16 of a-z\nand 0-9, the first a letter (default: none)")
 	setting.Bool(flags, &o.scattered, "scattered", "spread the IDs over the whole range of numbers, as keys for a store\nthat is split into ranges; they do not sort by time")
 	setting.Bool(flags, &o.random, "random-start", randomStartHelp)

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 )
 
 const destroyHelp = `Destroy permanently destroys a sequencer on every node, and returns once no node can
@@ -49,7 +49,7 @@ func (p *program) destroyCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			if !yes && name != member.DefaultSequencer { // which no server destroys
+			if !yes && name != peer.DefaultSequencer { // which no server destroys
 				if err := p.confirmDestroy(ctx, ask, name); err != nil {
 					return err
 				}

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 )
 
 const showHelp = `Show shows a sequencer: its definition, how many nodes get its node IDs now, which nodes
@@ -48,7 +49,7 @@ func (p *program) showCommand() *cobra.Command {
 // sequencerText describes a sequencer, without a table of its nodes.
 func sequencerText(s calls.StatusSequencer) string {
 	here := console.ShownText(s.Here.String())
-	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
+	if s.Here.Why != "" && s.Here.State != peer.Detached.String() {
 		here += ": " + console.ShownText(s.Here.Why)
 	}
 	lines := append(definitionLines(s), [2]string{"created", fmt.Sprintf("at position %d", s.Created)})
@@ -114,7 +115,7 @@ func timeLeft(left time.Duration) string {
 	switch {
 	case left <= 0:
 		return " (over)"
-	case left < cluster.MinLifetimeLeft:
+	case left < sequencer.MinLifetimeLeft:
 		return fmt.Sprintf(" (in %.0f days)", left.Hours()/24)
 	default:
 		return ""

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/node"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 	"github.com/spf13/cobra"
 )
@@ -117,11 +117,11 @@ func explain(err error) error {
 		return usagef("%w; --quorum-addr names it", err)
 	case ok:
 		return fmt.Errorf("%w; --%s sets another address", err, setting.Setting)
-	case errors.As(err, new(*member.RegionError)): // it stays wrong
+	case errors.As(err, new(*peer.RegionError)): // it stays wrong
 		return usagef("%w; --region names it", err)
 	case errors.As(err, new(*quorum.PlaceError)): // it stays a copy, and says what to do
 		return usageError{err}
-	case errors.Is(err, member.ErrSequencerExists):
+	case errors.Is(err, peer.ErrSequencerExists):
 		return fmt.Errorf("%w; --layout and --epoch must be those of the cluster's first start", err)
 	case node.NoNodeID(err):
 		return fmt.Errorf("%w; --wait waits", err)

@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/service/node"
 	"github.com/firn-id/firn/internal/service/stores"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/pgstore"
 )
@@ -97,8 +98,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1, "how many node IDs to ask for in every sequencer, up to 64: the node makes\nthat many times the IDs of one, side by side on its processors")
 	setting.Bool(flags, &o.RandomStart, "random-start", "in the default sequencer, "+randomStartHelp)
 
-	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, member.MaxWindow, "how far ahead a node reserves time in the store: how long it gives IDs\nwhile the store is out of reach; at most 1h")
-	setting.DurationIn(flags, &o.TTL, "ttl", d.TTL.String(), time.Second, member.MaxTTL, "how long a node may be silent before others may take its node ID,\n1s to 10m")
+	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, peer.MaxWindow, "how far ahead a node reserves time in the store: how long it gives IDs\nwhile the store is out of reach; at most 1h")
+	setting.DurationIn(flags, &o.TTL, "ttl", d.TTL.String(), time.Second, peer.MaxTTL, "how long a node may be silent before others may take its node ID,\n1s to 10m")
 	setting.Bool(flags, &o.Wait, "wait", "at the start, wait when no node ID is free or the clock is wrong")
 	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on", "if IDs exist that an earlier clock made far ahead of this one: go-on\n(new IDs are unique, but smaller), or wait until the clock is there", parseOrder)
 	setting.Bool(flags, &o.NoForward, "no-forward", "never ask another node for IDs of a sequencer of which this one\nhas no node ID")
@@ -134,14 +135,14 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 }
 
 // parseOrder reads what to do where existing IDs are ahead of the clock.
-func parseOrder(text string) (member.Order, error) {
+func parseOrder(text string) (peer.Order, error) {
 	switch _, err := setting.OneOf("go-on", "wait")(text); {
 	case err != nil:
 		return 0, err
 	case text == "wait":
-		return member.WaitForIDs, nil
+		return peer.WaitForIDs, nil
 	default:
-		return member.GoOn, nil
+		return peer.GoOn, nil
 	}
 }
 
@@ -199,7 +200,7 @@ func parseRegion(text string) (cluster.Region, error) {
 	if text == "" {
 		return cluster.Region{}, nil
 	}
-	return cluster.ParseRegion(text)
+	return sequencer.ParseRegion(text)
 }
 
 // parseName reads the name of a node.

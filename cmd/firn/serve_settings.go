@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/files"
 	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/doctor"
 	"github.com/firn-id/firn/internal/ops/setting"

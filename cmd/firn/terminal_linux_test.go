@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -188,9 +188,9 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 	hour := calls.History{Nodes: []calls.HistoryNode{{Owner: "east-1", Rate: rates(8, 7)}, {Owner: "b", Rate: append(rates(9, 6), nil)}}}
 	s := calls.Status{
 		Members: []calls.StatusMember{
-			{ID: "a", Pulse: calls.Pulse{Owner: "east-1", Fresh: true, Vitals: &member.Vitals{Rate: 1012}}},
-			{ID: "b", Pulse: calls.Pulse{Owner: "b", Fresh: true, Vitals: new(member.Vitals)}},
-			{ID: "c", Pulse: calls.Pulse{Owner: "ids-1", Fresh: true, Vitals: new(member.Vitals)}},
+			{ID: "a", Pulse: calls.Pulse{Owner: "east-1", Fresh: true, Vitals: &peer.Vitals{Rate: 1012}}},
+			{ID: "b", Pulse: calls.Pulse{Owner: "b", Fresh: true, Vitals: new(peer.Vitals)}},
+			{ID: "c", Pulse: calls.Pulse{Owner: "ids-1", Fresh: true, Vitals: new(peer.Vitals)}},
 			{ID: "d", Pulse: calls.Pulse{Owner: "d"}},
 		},
 		Nodes: []calls.StatusNode{

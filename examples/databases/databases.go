@@ -9,8 +9,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/pgstore"
 )
 
@@ -48,7 +48,7 @@ func join(ctx context.Context) (IDs, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	orders, err := m.EnsureSequencer(ctx, "orders", cluster.Define(firn.Default)) // the first member creates it
+	orders, err := m.EnsureSequencer(ctx, "orders", sequencer.Define(firn.Default)) // the first member creates it
 	ids := embedded{orders, m, s}
 	if err != nil {
 		_ = ids.Close()

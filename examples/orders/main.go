@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/pgstore"
@@ -62,14 +62,14 @@ func run(ctx context.Context, etcd []string, database string, window time.Durati
 		ids = rows
 	}
 
-	orders := cluster.Define(firn.Default)
-	invoices := cluster.Define(firn.JavaScript) // 53 bits, exact in JavaScript
-	invoices.Nodes = 8                          // fewer nodes, more IDs for each
+	orders := sequencer.Define(firn.Default)
+	invoices := sequencer.Define(firn.JavaScript) // 53 bits, exact in JavaScript
+	invoices.Nodes = 8                            // fewer nodes, more IDs for each
 
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
 	defer func() { cancel(); working.Wait() }() // before it leaves
-	for name, d := range map[string]cluster.Definition{"orders": orders, "invoices": invoices} {
+	for name, d := range map[string]sequencer.Definition{"orders": orders, "invoices": invoices} {
 		s, err := m.EnsureSequencer(ctx, name, d) // the first member creates it
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/etcdtest"
 	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/member"
@@ -169,7 +170,7 @@ func nobodyIsLeft(t *testing.T, server *etcdtest.Server) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	m, err := member.Join(ctx, store, member.Options{})
+	m, err := peer.Join(ctx, store, peer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

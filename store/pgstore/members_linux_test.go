@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/dbtest"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/pgstore"
 )
 
@@ -37,7 +37,7 @@ func TestMembersJoin(t *testing.T) {
 	for i := range *members {
 		s := open(t, pgstore.Config{URL: server.URL("postgres")})
 		all.Go(func() {
-			m, err := member.Join(t.Context(), s, member.Options{Owner: fmt.Sprint("peer ", i)})
+			m, err := peer.Join(t.Context(), s, peer.Options{Owner: fmt.Sprint("peer ", i)})
 			if err != nil {
 				t.Error(err)
 				return
@@ -88,7 +88,7 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	var latest [4]atomic.Int64 // by member: the latest ID, in milliseconds of its time
 	join := func(i int) {
 		s := open(t, pgstore.Config{URL: url})
-		m, err := member.Join(ctx, s, member.Options{Window: window, TTL: 2 * time.Second})
+		m, err := peer.Join(ctx, s, peer.Options{Window: window, TTL: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@
 // unique: a wrong decision here costs availability, or keeps a node ID from others.
 //
 // Step is a pure function, without clock, store or goroutine, so that a test can explore every order of events.
-// Package member drives it: it passes what it observes, does the action that Step returns, and passes the
+// Package peer drives it: it passes what it observes, does the action that Step returns, and passes the
 // outcome.
 package attachment
 

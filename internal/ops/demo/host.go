@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/node"
 	"github.com/firn-id/firn/internal/service/ui"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -181,7 +181,7 @@ func (p *process) reach() { p.store.CutOff(p.paused.Load() || p.host.demo.stoppe
 
 // nodeID returns the process's node ID in the default sequencer, as far as it knows.
 func (p *process) nodeID() (int64, bool) {
-	q, ok := p.node.Value().Sequencer(member.DefaultSequencer)
+	q, ok := p.node.Value().Sequencer(peer.DefaultSequencer)
 	if !ok {
 		return 0, false
 	}

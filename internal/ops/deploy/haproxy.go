@@ -3,8 +3,8 @@ package deploy
 import (
 	"time"
 
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/clusterid"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // HAProxy is a load balancer, /etc/haproxy/haproxy.cfg.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/core/clocks"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -20,9 +20,9 @@ func TestSeeClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.NewService().Client("doctor")
 		defer s.Close()
-		write := func(id string, off, ago time.Duration, vitals member.Vitals) {
+		write := func(id string, off, ago time.Duration, vitals peer.Vitals) {
 			t.Helper()
-			value, err := json.Marshal(member.Pulse{Owner: "host of " + id, Clock: time.Now().Add(off - ago), Every: 10 * time.Second, Vitals: vitals})
+			value, err := json.Marshal(peer.Pulse{Owner: "host of " + id, Clock: time.Now().Add(off - ago), Every: 10 * time.Second, Vitals: vitals})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,26 +39,26 @@ func TestSeeClocks(t *testing.T) {
 			}
 		}
 		see(clocks.Alone, 0, 0)
-		write("own", 0, 0, member.Vitals{})
-		write("a", 0, 7*time.Second, member.Vitals{})
+		write("own", 0, 0, peer.Vitals{})
+		write("a", 0, 7*time.Second, peer.Vitals{})
 		see(clocks.Agreed, 1, 0)
-		write("b", time.Hour, 0, member.Vitals{Verdict: "ahead", Offset: time.Hour, Against: 2, Others: 2})
+		write("b", time.Hour, 0, peer.Vitals{Verdict: "ahead", Offset: time.Hour, Against: 2, Others: 2})
 		see(clocks.Agreed, 1, 1, "the clock of host of b is 1h0m ahead of 2 of 2 others")
-		write("a", time.Hour, 0, member.Vitals{})
+		write("a", time.Hour, 0, peer.Vitals{})
 		see(clocks.Behind, 0, 2, "the clock of host of b is 1h0m ahead of 2 of 2 others")
 
-		write("a", -5*time.Second, 0, member.Vitals{}) // or a right one, 5 s ago; or an earlier one
-		write("b", -5*time.Second, 0, member.Vitals{})
-		write("own", time.Hour, 0, member.Vitals{})
+		write("a", -5*time.Second, 0, peer.Vitals{}) // or a right one, 5 s ago; or an earlier one
+		write("b", -5*time.Second, 0, peer.Vitals{})
+		write("own", time.Hour, 0, peer.Vitals{})
 		see(clocks.Agreed, 2, 0)
-		write("a", 5*time.Second, 0, member.Vitals{})
-		write("b", 5*time.Second, 0, member.Vitals{})
+		write("a", 5*time.Second, 0, peer.Vitals{})
+		write("b", 5*time.Second, 0, peer.Vitals{})
 		see(clocks.Unclear, 0, 0) // within 5 s and 16 s
-		write("a", 5*time.Second, 0, member.Vitals{})
-		write("b", 5*time.Second, 0, member.Vitals{})
+		write("a", 5*time.Second, 0, peer.Vitals{})
+		write("b", 5*time.Second, 0, peer.Vitals{})
 		go func() {
 			time.Sleep(3 * time.Second)
-			write("a", 9*time.Second, 0, member.Vitals{})
+			write("a", 9*time.Second, 0, peer.Vitals{})
 		}()
 		see(clocks.Agreed, 1, 0)
 

@@ -19,9 +19,9 @@ import (
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/base/unixsocket"
 	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/pgstore"
@@ -152,7 +152,7 @@ func notReady(status int, body []byte) (why string, over bool) {
 	if json.Unmarshal(body, &f) != nil || f.Error.Message == "" {
 		return http.StatusText(status), false
 	}
-	return strings.TrimPrefix(f.Error.Message, member.ErrNotReady.Error()+": "), f.Error.Code == calls.Lifetime
+	return strings.TrimPrefix(f.Error.Message, peer.ErrNotReady.Error()+": "), f.Error.Code == calls.Lifetime
 }
 
 // seeStore examines the servers of a store that others keep, and reads what members have written: node IDs and pulses.
@@ -207,7 +207,7 @@ const pulses = "peers/"
 
 // seeNodes reads the owners of the default sequencer's node IDs; nil: unknown.
 func (c Config) seeNodes(ctx context.Context, s store.Store) *Nodes {
-	const workers = "sequencers/" + member.DefaultSequencer + "/workers/"
+	const workers = "sequencers/" + peer.DefaultSequencer + "/workers/"
 	kvs, err := s.List(ctx, workers)
 	alive, errPulses := s.List(ctx, pulses)
 	if err != nil || errPulses != nil {
@@ -247,7 +247,7 @@ func seeClocks(ctx context.Context, s store.Store, own string) *Clocks {
 		now := time.Now()
 		d, seen, readings := &Clocks{}, map[string]sight{}, []clocks.Reading(nil)
 		for _, kv := range all {
-			var p member.Pulse
+			var p peer.Pulse
 			if strings.TrimPrefix(kv.Key, pulses) == own || json.Unmarshal(kv.Value, &p) != nil || p.Clock.IsZero() {
 				continue
 			}

@@ -1,6 +1,6 @@
 package doctor
 
-import "github.com/firn-id/firn/cluster"
+import "github.com/firn-id/firn/internal/core/cluster"
 
 // CheckRegions returns what is wrong between regions: two clusters that share node IDs, or a sequencer whose IDs are not alike
 // in both.

@@ -16,15 +16,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/packed"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/load"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/grpcapi"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/service/respapi"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -61,11 +61,11 @@ func service(t *testing.T, give func(ids []firn.ID) error) map[string]string {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	store := memstore.NewService().Client("node")
-	m, err := member.Join(ctx, store, member.Options{})
+	m, err := peer.Join(ctx, store, peer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := m.EnsureSequencer(ctx, member.DefaultSequencer, cluster.Define(firn.Default))
+	s, err := m.EnsureSequencer(ctx, peer.DefaultSequencer, cluster.Define(firn.Default))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestErrorsAreCountedByCode(t *testing.T) {
 	servers := service(t, func([]firn.ID) error {
 		switch calls.Add(1) {
 		case 2, 3:
-			return member.ErrWaiting
+			return peer.ErrWaiting
 		case 5:
 			return errors.New("something that nobody expected")
 		}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/secretfile"
 	"github.com/firn-id/firn/internal/service/httpapi"
-	"github.com/firn-id/firn/member"
 )
 
 // Client asks a server.
@@ -214,7 +214,7 @@ func (e *AnswerError) Error() string {
 
 // Is makes an answer with the code "waiting" a member.ErrWaiting.
 func (e *AnswerError) Is(target error) bool {
-	return target == member.ErrWaiting && e.Failure.Error.Code == "waiting"
+	return target == peer.ErrWaiting && e.Failure.Error.Code == "waiting"
 }
 
 // Understand decodes the body of an answer.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 const gc = `{"position":%d,"command":"peer-gc","args":{"by":"a"}}` + "\n"

@@ -3,7 +3,7 @@ package replay_test
 import (
 	"testing"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/replay"
 )
 

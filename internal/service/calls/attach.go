@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // find returns the issuer of a sequencer's IDs. It returns a member.ErrNotReady when the member is not attached
 // to the sequencer.
 func (s *Service) find(name string) (Issuer, error) {
-	if s.options.Default != nil && name == member.DefaultSequencer {
+	if s.options.Default != nil && name == peer.DefaultSequencer {
 		return s.options.Default, nil
 	}
 	if q, ok := s.member.Sequencer(name); ok {
@@ -27,7 +27,7 @@ func (s *Service) find(name string) (Issuer, error) {
 	return nil, errNotAttached
 }
 
-var errNotAttached = fmt.Errorf("%w: it is not attached to this sequencer", member.ErrNotReady)
+var errNotAttached = fmt.Errorf("%w: it is not attached to this sequencer", peer.ErrNotReady)
 
 // detachedError says that the member is not attached to a sequencer, and that the call for an ID does not attach
 // it.
@@ -47,13 +47,13 @@ func (e *detachedError) Error() string {
 // member that is attached: that gets by itself what it lacks.
 func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Issuer, error) {
 	q, ok := s.member.Sequencer(name)
-	if !ok && name == member.DefaultSequencer {
+	if !ok && name == peer.DefaultSequencer {
 		return nil, why // the node attaches to it as soon as the member has joined
 	}
 	if ok {
 		switch q.State().Phase {
-		case member.Detached, member.Destroyed:
-		case member.Attaching:
+		case peer.Detached, peer.Destroyed:
+		case peer.Attaching:
 			if s.attaches.running(name) {
 				awaitAttached(ctx, q)
 			}
@@ -77,8 +77,8 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 	}
 	q, err := s.attachTo(ctx, name, s.member.AttachOnDemand)
 	switch {
-	case errors.Is(err, member.ErrExplicit):
-		return nil, &detachedError{name, member.ErrExplicit}
+	case errors.Is(err, peer.ErrExplicit):
+		return nil, &detachedError{name, peer.ErrExplicit}
 	case err != nil:
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 
 // attachTo attaches to a sequencer, and waits until the member may use a node ID, or knows that it won't get one
 // at once.
-func (s *Service) attachTo(ctx context.Context, name string, attach func(context.Context, string) (*member.Sequencer, error)) (*member.Sequencer, error) {
+func (s *Service) attachTo(ctx context.Context, name string, attach func(context.Context, string) (*peer.Sequencer, error)) (*peer.Sequencer, error) {
 	defer s.attaches.begin(name)()
 	q, err := attach(ctx, name)
 	if err != nil {
@@ -97,9 +97,9 @@ func (s *Service) attachTo(ctx context.Context, name string, attach func(context
 	return q, nil
 }
 
-func awaitAttached(ctx context.Context, s *member.Sequencer) {
+func awaitAttached(ctx context.Context, s *peer.Sequencer) {
 	for state := range s.Changes(ctx) {
-		if state.Phase != member.Attaching {
+		if state.Phase != peer.Attaching {
 			return
 		}
 	}
@@ -166,7 +166,7 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 	} else {
 		_, err = s.member.Lookup(ctx, name)
 	}
-	if errors.Is(err, member.ErrAttachedAgain) {
+	if errors.Is(err, peer.ErrAttachedAgain) {
 		err = fmt.Errorf("%w; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name)
 	}
 	if err != nil {
@@ -186,5 +186,5 @@ func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.
 
 // askedBy returns a context for calls of the member by which the log says who asked for a change.
 func askedBy(ctx context.Context, who *auth.Caller) context.Context {
-	return member.AskedBy(ctx, cmp.Or(who.Name(), Anonymous))
+	return peer.AskedBy(ctx, cmp.Or(who.Name(), Anonymous))
 }

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // Origin is where a call comes from, for the audit trail. Zero value: unknown.
@@ -109,7 +109,7 @@ func (s *Service) Refuse(from Origin, call string, err error) Code {
 	code := CodeOf(err)
 	switch code {
 	case Internal, Unreadable:
-		if errors.Is(err, member.ErrNotReady) {
+		if errors.Is(err, peer.ErrNotReady) {
 			return code // the member has logged it, once
 		}
 		s.options.Log.Error("a call failed", "call", call, "err", err)

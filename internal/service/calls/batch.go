@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // Batch holds IDs in the order in which they were made, in little memory: a run of IDs at equal distances, as a generator

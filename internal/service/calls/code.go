@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -59,14 +59,14 @@ func CodeOf(err error) Code {
 	var detached *detachedError
 	var quota *quotaError
 	var limit *auth.LimitError
-	var exists *member.ExistsError
-	var refused *member.RefusedError
+	var exists *peer.ExistsError
+	var refused *peer.RefusedError
 	var prefix *cluster.PrefixError
-	var skip *member.SkipError
+	var skip *peer.SkipError
 	var majority *MajorityError
 	var unreadable *cluster.UnreadableError
-	var clock *member.ClockError
-	var order *member.OrderError
+	var clock *peer.ClockError
+	var order *peer.OrderError
 	var elsewhere *ElsewhereError
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
@@ -90,25 +90,25 @@ func CodeOf(err error) Code {
 		return NoQuorum
 	case is(errInUse):
 		return InUse
-	case is(member.ErrAttachedAgain):
+	case is(peer.ErrAttachedAgain):
 		return AttachedAgain
-	case is(member.ErrNoSequencer), is(member.ErrDestroyed):
+	case is(peer.ErrNoSequencer), is(peer.ErrDestroyed):
 		return UnknownSequencer
 	case is(firn.ErrLifetime):
 		return Lifetime
-	case is(member.ErrUnfit):
+	case is(peer.ErrUnfit):
 		return Unfit
-	case is(member.ErrCopied):
+	case is(peer.ErrCopied):
 		return Copied
-	case is(member.ErrWaiting):
+	case is(peer.ErrWaiting):
 		return Waiting
-	case is(member.ErrDetached), is(member.ErrDrained), errors.As(err, &detached):
+	case is(peer.ErrDetached), is(peer.ErrDrained), errors.As(err, &detached):
 		return Detached
 	case errors.As(err, &unreadable):
 		return Unreadable
 	case errors.As(err, &clock), errors.As(err, &order):
 		return Clock
-	case is(member.ErrNotReady), is(auth.ErrNotKept):
+	case is(peer.ErrNotReady), is(auth.ErrNotKept):
 		return NotReady
 	case errors.As(err, &busy), errors.As(err, &scattered), is(ErrCrowded):
 		return Overloaded

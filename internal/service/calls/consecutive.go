@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 )
 

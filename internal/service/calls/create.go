@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // Created is the answer to Create.
@@ -49,9 +49,9 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	created, err = s.create(ctx, who, name, d)
 	q, known := s.member.Value().Sequencer(name)
 	if err == nil && !known {
-		err = fmt.Errorf("%w: %q; it was destroyed a moment after it was created", member.ErrNoSequencer, name)
+		err = fmt.Errorf("%w: %q; it was destroyed a moment after it was created", peer.ErrNoSequencer, name)
 	}
-	var early *member.EarlyError
+	var early *peer.EarlyError
 	if errors.As(err, &early) || errors.Is(err, firn.ErrLifetime) {
 		err = Input(err)
 	}
@@ -117,12 +117,12 @@ func (s *Service) Destroy(ctx context.Context, who *auth.Caller, name string) (_
 		return Destroyed{}, err
 	}
 	defer end()
-	if name == member.DefaultSequencer {
+	if name == peer.DefaultSequencer {
 		return Destroyed{}, fmt.Errorf("the sequencer %q %w", name, errInUse)
 	}
 	err = s.member.Destroy(ctx, name)
 	d := Destroyed{Name: name, Destroyed: true}
-	var used *member.UsedUntilError
+	var used *peer.UsedUntilError
 	if errors.As(err, &used) {
 		d.Message = used.Error()
 		if until := used.Until.UTC(); !until.IsZero() {

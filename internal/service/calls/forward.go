@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // Forwarder has other nodes make IDs. It is safe for concurrent use.
@@ -86,7 +86,7 @@ func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, 
 // may have some for it. A call that another node has forwarded goes no further.
 func lacksNodeID(ctx context.Context, why error) bool {
 	var detached *detachedError
-	return (errors.Is(why, member.ErrNotReady) || errors.As(why, &detached)) && !errors.Is(why, firn.ErrLifetime) && ctx.Value(forwardedKey{}) == nil
+	return (errors.Is(why, peer.ErrNotReady) || errors.As(why, &detached)) && !errors.Is(why, firn.ErrLifetime) && ctx.Value(forwardedKey{}) == nil
 }
 
 // Next implements Issuer.

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -58,7 +58,7 @@ func (w *wires) Fill(ctx context.Context, url, token, sequencer string, ids []fi
 // forwarding is a cluster of three nodes. One of them serves orders.
 type forwarding struct {
 	wires
-	members []*member.Member
+	members []*peer.Member
 	nodes   []*calls.Service
 	holder  int
 }
@@ -75,8 +75,8 @@ func startForwarding(t *testing.T, scattered bool, options ...func(*calls.Option
 		client := shared.Client(id)
 		t.Cleanup(func() { client.Close() })
 		url := "http://" + id
-		m, err := member.Join(t.Context(), client, member.Options{Owner: id, Vitals: func() member.Vitals {
-			return member.Vitals{Addresses: map[string]string{"http": url}}
+		m, err := peer.Join(t.Context(), client, peer.Options{Owner: id, Vitals: func() peer.Vitals {
+			return peer.Vitals{Addresses: map[string]string{"http": url}}
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestFailingCalls(t *testing.T) {
 func TestAddressesAreAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &slowPulses{Member: &servertest.Member{Name: "a"}}
-		m.SetPulses(map[string]member.Pulse{"b": {Vitals: member.Vitals{Addresses: map[string]string{"http": "http://b"}}}})
+		m.SetPulses(map[string]peer.Pulse{"b": {Vitals: peer.Vitals{Addresses: map[string]string{"http": "http://b"}}}})
 		s := calls.New(m, calls.Options{})
 		all := func(want int64, fails bool) {
 			t.Helper()
@@ -383,11 +383,11 @@ type slowPulses struct {
 	hangs bool
 }
 
-func (m *slowPulses) PulseOf(ctx context.Context, id string) (member.Pulse, error) {
+func (m *slowPulses) PulseOf(ctx context.Context, id string) (peer.Pulse, error) {
 	m.asked.Add(1)
 	if m.hangs {
 		<-ctx.Done()
-		return member.Pulse{}, ctx.Err()
+		return peer.Pulse{}, ctx.Err()
 	}
 	time.Sleep(10 * time.Millisecond)
 	return m.Member.PulseOf(ctx, id)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // Next gives an ID of a sequencer. By is the member that made it, if this node had another one do that, and else empty.
@@ -155,7 +155,7 @@ func (s *Service) fromHere(ctx context.Context, who *auth.Caller, name string, g
 	if err == nil {
 		err = give(m)
 	}
-	if errors.Is(err, member.ErrNotReady) {
+	if errors.Is(err, peer.ErrNotReady) {
 		if m, err = s.attached(ctx, who, name, err); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (s *Service) fromHere(ctx context.Context, who *auth.Caller, name string, g
 			return why
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, member.ErrNotReady) {
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, peer.ErrNotReady) {
 		_, rate := rateOf(m)
 		return &busyError{s.timeout, rate}
 	}

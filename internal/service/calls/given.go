@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // given counts, by sequencer, the IDs that callers got. The zero value is ready.
@@ -19,7 +19,7 @@ type given struct {
 func (g *given) add(name string, count int) { g.of(name).Add(uint64(count)) }
 
 func (g *given) of(name string) *atomic.Uint64 {
-	if name == member.DefaultSequencer {
+	if name == peer.DefaultSequencer {
 		return &g.byDefault
 	}
 	g.mu.RLock()
@@ -44,7 +44,7 @@ func (g *given) of(name string) *atomic.Uint64 {
 func (s *Service) Given() map[string]uint64 {
 	v := s.member.Value()
 	g := &s.given
-	all := map[string]uint64{member.DefaultSequencer: g.byDefault.Load()}
+	all := map[string]uint64{peer.DefaultSequencer: g.byDefault.Load()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for name, counter := range g.byName {

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -27,7 +27,7 @@ func TestGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := memstore.NewService().Client("a")
 		defer client.Close()
-		m, err := member.Join(t.Context(), client, member.Options{})
+		m, err := peer.Join(t.Context(), client, peer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // History is the last hour of a cluster, as JSON. Each list has one value for each minute; null: not known.
@@ -61,7 +61,7 @@ func (s *Service) History(ctx context.Context, who *auth.Caller) (History, error
 }
 
 // historyOf arranges minutes, ordered by time.
-func historyOf(minutes []member.Minute, now time.Time) History {
+func historyOf(minutes []peer.Minute, now time.Time) History {
 	h := History{
 		At: now, Minutes: []time.Time{}, Nodes: []HistoryNode{},
 		Cluster: HistoryCluster{Members: []*int{}, Ready: []*int{}, Rate: []*float64{}},

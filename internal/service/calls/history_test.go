@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 // The last hour has a value for each minute, or null, for the cluster and each process.
@@ -29,19 +29,19 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	expect("none", `{"at":"2026-11-22T12:00:00Z","minutes":[],"cluster":{"members":[],"ready":[],"rate":[]},"nodes":[]}`)
-	a, b := member.NodeMinute{Owner: "a", Rate: 1.5, Ready: true, Offset: -time.Millisecond}, member.NodeMinute{Owner: "b"}
-	f.SetHistory([]member.Minute{
+	a, b := peer.NodeMinute{Owner: "a", Rate: 1.5, Ready: true, Offset: -time.Millisecond}, peer.NodeMinute{Owner: "b"}
+	f.SetHistory([]peer.Minute{
 		{At: noon.Add(-3 * time.Hour), Members: 9},
-		{At: noon, Members: 2, Ready: 1, Rate: 1.5, Nodes: []member.NodeMinute{a, b}},
-		{At: noon.Add(2 * time.Minute), Members: 1, Ready: 1, Rate: 1.5, Nodes: []member.NodeMinute{a}},
+		{At: noon, Members: 2, Ready: 1, Rate: 1.5, Nodes: []peer.NodeMinute{a, b}},
+		{At: noon.Add(2 * time.Minute), Members: 1, Ready: 1, Rate: 1.5, Nodes: []peer.NodeMinute{a}},
 	})
 	h, err := s.History(t.Context(), who)
 	if n := len(h.Minutes); err != nil || n != 60 || !h.Minutes[59].Equal(noon.Add(2*time.Minute)) || h.Cluster.Members[0] != nil {
 		t.Errorf("with an older one: %d minutes, %v", n, err)
 	}
-	f.SetHistory([]member.Minute{
-		{At: noon, Members: 2, Ready: 1, Rate: 1.5, Nodes: []member.NodeMinute{a, b}},
-		{At: noon.Add(2 * time.Minute), Members: 1, Ready: 1, Rate: 1.5, Nodes: []member.NodeMinute{a}},
+	f.SetHistory([]peer.Minute{
+		{At: noon, Members: 2, Ready: 1, Rate: 1.5, Nodes: []peer.NodeMinute{a, b}},
+		{At: noon.Add(2 * time.Minute), Members: 1, Ready: 1, Rate: 1.5, Nodes: []peer.NodeMinute{a}},
 	})
 	expect("two", `{"at":"2026-11-22T12:00:00Z","minutes":["2026-11-22T12:00:00Z","2026-11-22T12:01:00Z","2026-11-22T12:02:00Z"],`+
 		`"cluster":{"members":[2,null,1],"ready":[1,null,1],"rate":[1.5,null,1.5]},"nodes":[`+

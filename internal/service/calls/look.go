@@ -8,16 +8,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
 
 // Reading is what was read of all pulses at one time.
 type Reading struct {
-	alive map[string]member.Pulse
+	alive map[string]peer.Pulse
 	gone  map[string]bool // members and joiners without a pulse
 	lost  map[string]bool // by name: nodes that went without leaving
 }
@@ -59,8 +59,8 @@ func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
 
 // lost returns the names of the nodes that have no pulse and have not left, and remembers what is kept about all. Where there
 // are some it reads that again: one may have left, or joined under another member ID, while the pulses were read.
-func (s *Service) lost(ctx context.Context, nodes []member.NodeRecord, pulses map[string]member.Pulse) map[string]bool {
-	silent := func(nodes []member.NodeRecord) map[string]string {
+func (s *Service) lost(ctx context.Context, nodes []peer.NodeRecord, pulses map[string]peer.Pulse) map[string]bool {
+	silent := func(nodes []peer.NodeRecord) map[string]string {
 		found := map[string]string{}
 		for _, r := range nodes {
 			if _, alive := pulses[r.Member()]; !alive && r.Left.IsZero() {
@@ -133,10 +133,10 @@ type sights struct {
 	read time.Time // when the store last answered
 	err  error     // of the latest attempt
 
-	nodes []member.NodeRecord // as they were read last
+	nodes []peer.NodeRecord // as they were read last
 }
 
-func (s *sights) sawNodes(nodes []member.NodeRecord) {
+func (s *sights) sawNodes(nodes []peer.NodeRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes = nodes
@@ -145,12 +145,12 @@ func (s *sights) sawNodes(nodes []member.NodeRecord) {
 // sight is what was read last of a pulse. When it was written is in it only by the writer's clock. By this process's
 // clock it was written before first, and after the reading before that, if there was one.
 type sight struct {
-	pulse         member.Pulse
+	pulse         peer.Pulse
 	before, first time.Time // before is zero if it was not known to be older then
 }
 
 // saw remembers a reading that began at a time. What was seen of those that are gone is kept while the value has them.
-func (s *sights) saw(pulses map[string]member.Pulse, err error, began time.Time, v cluster.Value) {
+func (s *sights) saw(pulses map[string]peer.Pulse, err error, began time.Time, v cluster.Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err = err; err != nil || pulses == nil {
@@ -208,7 +208,7 @@ func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 type looking struct {
 	window   time.Duration // the answering member's; zero: unknown
 	member   string        // the ID of the answering member
-	own      member.Vitals // its own
+	own      peer.Vitals   // its own
 	now      time.Time
 	at       time.Time // now, by its wall clock, as it is shown
 	reading  *Reading  // nil: it is unknown who is alive
@@ -216,7 +216,7 @@ type looking struct {
 	read     time.Time
 	answered time.Time
 	err      error
-	nodes    []member.NodeRecord
+	nodes    []peer.NodeRecord
 }
 
 // looking looks at what is remembered, and at what was read before; nil: it is unknown who is alive.

@@ -9,11 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -28,8 +28,8 @@ func TestHowOldAPulseIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written := func(ahead time.Duration, v member.Vitals) {
-			f.SetPulses(map[string]member.Pulse{
+		written := func(ahead time.Duration, v peer.Vitals) {
+			f.SetPulses(map[string]peer.Pulse{
 				"a": {Owner: "host-a"}, "b": {Owner: "host-b", Clock: time.Now().Add(ahead), Every: 10 * time.Second, Vitals: v},
 			})
 		}
@@ -53,7 +53,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 				}
 			}
 		}
-		ready := member.Vitals{Ready: true}
+		ready := peer.Vitals{Ready: true}
 		written(0, ready)
 		time.Sleep(3 * time.Second)
 		expect("it is believed what a clock says", 3*time.Second, true)
@@ -71,7 +71,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 		time.Sleep(time.Second)
 		expect("no store", 12*time.Second+time.Millisecond, false, calls.StoreProblem)
 		f.Fail(nil)
-		f.SetPulses(map[string]member.Pulse{"a": {}})
+		f.SetPulses(map[string]peer.Pulse{"a": {}})
 		expect("gone", 12*time.Second+time.Millisecond, false, calls.GoneProblem)
 		f.Apply(cluster.Leave{Member: "b"})
 		if status, err := s.Status(t.Context(), who); err != nil || len(status.Members) != 1 || len(status.Problems) != 0 {
@@ -108,7 +108,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 		behind.SetValue(f.Value())
 		behind.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
 		f, s = behind, calls.New(behind, calls.Options{})
-		written(-time.Hour, member.Vitals{Verdict: "behind", Offset: -time.Hour, Code: "clock"})
+		written(-time.Hour, peer.Vitals{Verdict: "behind", Offset: -time.Hour, Code: "clock"})
 		time.Sleep(4 * time.Second)
 		expect("a clock that is known to be late", 4*time.Second, true, calls.ClockProblem)
 	})
@@ -121,7 +121,7 @@ func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 		for _, wrote := range []time.Duration{0, time.Hour} {
 			f := &servertest.Member{Name: "a"}
 			f.Apply(cluster.PrepareJoin{Joiner: "a"})
-			f.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}})
+			f.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}})
 			s := calls.New(f, calls.Options{})
 			who, err := (&auth.Policy{Trusted: true}).Admit("")
 			if err != nil {
@@ -182,9 +182,9 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pulses := map[string]member.Pulse{"a": {Owner: "host-a"}}
+		pulses := map[string]peer.Pulse{"a": {Owner: "host-a"}}
 		write := func(id string, ahead time.Duration) {
-			pulses[id] = member.Pulse{Owner: "host-" + id, Clock: time.Now().Add(ahead), Every: every, Vitals: member.Vitals{Ready: true, Left: 3 * every, For: time.Minute}}
+			pulses[id] = peer.Pulse{Owner: "host-" + id, Clock: time.Now().Add(ahead), Every: every, Vitals: peer.Vitals{Ready: true, Left: 3 * every, For: time.Minute}}
 			f.SetPulses(pulses)
 		}
 		var r *calls.Reading

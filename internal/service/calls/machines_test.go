@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -35,8 +35,8 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 	} {
 		m := &servertest.Member{Name: "aid"}
 		m.Apply(cluster.PrepareJoin{Joiner: "bid"})
-		m.SetPulses(map[string]member.Pulse{"aid": {Owner: "a"}, "bid": {Owner: "b"}})
-		m.SetNodes(member.NodeRecord{Name: "b", Host: "ids-2", Members: []string{"earlier", "bid"}})
+		m.SetPulses(map[string]peer.Pulse{"aid": {Owner: "a"}, "bid": {Owner: "b"}})
+		m.SetNodes(peer.NodeRecord{Name: "b", Host: "ids-2", Members: []string{"earlier", "bid"}})
 		q := servertest.ThreeMachines()
 		for i, node := range []string{"a", "b", "c"} {
 			q.State.Machines[i].Role, q.State.Machines[i].Err, q.State.Machines[i].Node = quorum.Voter, "", node

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // Candidate is a member or joiner that a caller may mean.

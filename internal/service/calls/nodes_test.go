@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 // moving is a member whose records of nodes change whenever they are read.
 type moving struct {
 	*servertest.Member
-	next []member.NodeRecord
+	next []peer.NodeRecord
 }
 
-func (m *moving) Nodes(ctx context.Context) ([]member.NodeRecord, error) {
+func (m *moving) Nodes(ctx context.Context) ([]peer.NodeRecord, error) {
 	nodes, err := m.Member.Nodes(ctx)
 	if m.next != nil {
 		m.SetNodes(m.next...)
@@ -32,14 +32,14 @@ func (m *moving) Nodes(ctx context.Context) ([]member.NodeRecord, error) {
 // and what was known stays.
 func TestNodesAreLost(t *testing.T) {
 	now := time.Now()
-	record := func(name string, left time.Time, ids ...string) member.NodeRecord {
-		return member.NodeRecord{Name: name, Members: ids, Seen: now, Left: left}
+	record := func(name string, left time.Time, ids ...string) peer.NodeRecord {
+		return peer.NodeRecord{Name: name, Members: ids, Seen: now, Left: left}
 	}
 	m := &moving{Member: &servertest.Member{Name: "a"}}
-	m.SetPulses(map[string]member.Pulse{"a": {Owner: "ids-1"}, "e2": {Owner: "ids-5"}})
+	m.SetPulses(map[string]peer.Pulse{"a": {Owner: "ids-1"}, "e2": {Owner: "ids-5"}})
 	m.SetNodes(record("ids-1", time.Time{}, "a"), record("ids-2", time.Time{}, "b"), record("ids-3", now, "c"),
 		record("ids-4", time.Time{}, "d"), record("ids-5", time.Time{}, "e1"))
-	m.next = []member.NodeRecord{
+	m.next = []peer.NodeRecord{
 		record("ids-1", time.Time{}, "a"), record("ids-2", time.Time{}, "b"), record("ids-3", now, "c"),
 		record("ids-4", now, "d"), record("ids-5", time.Time{}, "e1", "e2"), record("ids-6", time.Time{}, "f"),
 	}
@@ -64,7 +64,7 @@ func TestNodesAreLost(t *testing.T) {
 	if have := states(); !slices.Equal(have, want) {
 		t.Errorf("have %q, want %q", have, want)
 	}
-	m.Fail(member.ErrNotReady)
+	m.Fail(peer.ErrNotReady)
 	want = []string{"ids-1 unknown", "ids-2 unknown", "ids-3 left", "ids-4 left", "ids-5 unknown", "ids-6 unknown"}
 	if have := states(); !slices.Equal(have, want) {
 		t.Errorf("without the store: have %q, want %q", have, want)

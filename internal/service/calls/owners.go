@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // MaxOwners is the most node IDs in one answer.
@@ -67,7 +67,7 @@ func (s *Service) Owners(ctx context.Context, who *auth.Caller, name string, fro
 
 // statuses returns the status of each node ID, beginning at from, that the log grants to a member or that the
 // store knows.
-func statuses(q cluster.Sequencer, owners []member.Owner, from int64) []OwnerStatus {
+func statuses(q cluster.Sequencer, owners []peer.Owner, from int64) []OwnerStatus {
 	known := map[int64]OwnerStatus{}
 	for node, holder := range q.Nodes() {
 		known[node] = OwnerStatus{Node: node, Member: holder}

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -41,7 +41,7 @@ func TestOwners(t *testing.T) {
 	}
 	since := time.UnixMilli(1_795_300_000_000)
 	m := ordering(t)
-	m.Owned = []member.Owner{
+	m.Owned = []peer.Owner{
 		{Node: 2, Live: true, Since: since, Name: "host-b", Horizon: since.Add(1500 * time.Millisecond)},
 		{Node: 7, Horizon: since},
 		{Node: 9, Horizon: time.UnixMilli(math.MaxInt64 >> 2)},

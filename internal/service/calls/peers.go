@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // peers knows where other members serve, by their pulses. Make it with newPeers.
@@ -19,22 +19,22 @@ type peers struct {
 	away   time.Time     // when the store last did not answer; guarded by asking
 
 	mu     sync.Mutex // guards what follows
-	known  map[string]peer
+	known  map[string]another
 	last   map[string]string      // by sequencer: the member that was asked last
 	silent map[question]time.Time // when a member gave no IDs of a sequencer
 }
 
 func newPeers() *peers {
-	return &peers{asking: make(chan struct{}, 1), known: map[string]peer{}, last: map[string]string{}, silent: map[question]time.Time{}}
+	return &peers{asking: make(chan struct{}, 1), known: map[string]another{}, last: map[string]string{}, silent: map[question]time.Time{}}
 }
 
-type peer struct {
+type another struct {
 	addresses map[string]string
 	asked     time.Time
 }
 
 // fresh reports whether what is known is believed. A member that served nothing may just have begun.
-func (p peer) fresh() bool {
+func (p another) fresh() bool {
 	if len(p.addresses) == 0 {
 		return time.Since(p.asked) < askAgain/6
 	}
@@ -61,7 +61,7 @@ func (s *Service) Addresses(ctx context.Context, id string) (map[string]string, 
 }
 
 // of returns what is known of a member. The store is asked by one call at a time; others use what was known before, if anything.
-func (k *peers) of(ctx context.Context, m Member, id string) (peer, error) {
+func (k *peers) of(ctx context.Context, m Member, id string) (another, error) {
 	p, ok := k.get(id)
 	if ok && p.fresh() {
 		return p, nil
@@ -83,7 +83,7 @@ func (k *peers) of(ctx context.Context, m Member, id string) (peer, error) {
 		return p, nil
 	}
 	err := errAway
-	var pulse member.Pulse
+	var pulse peer.Pulse
 	if time.Since(k.away) >= notAgain {
 		within, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
@@ -97,14 +97,14 @@ func (k *peers) of(ctx context.Context, m Member, id string) (peer, error) {
 	case err != nil:
 		return p, err
 	}
-	p = peer{pulse.Vitals.Addresses, time.Now()}
+	p = another{pulse.Vitals.Addresses, time.Now()}
 	k.set(id, p, m.Value())
 	return p, nil
 }
 
 var errAway = errors.New("the store did not answer a moment ago")
 
-func (k *peers) get(id string) (peer, bool) {
+func (k *peers) get(id string) (another, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p, ok := k.known[id]
@@ -112,10 +112,10 @@ func (k *peers) get(id string) (peer, bool) {
 }
 
 // set notes what is known of a member, and forgets those that are no members any more.
-func (k *peers) set(id string, p peer, v cluster.Value) {
+func (k *peers) set(id string, p another, v cluster.Value) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.known, func(id string, _ peer) bool { return !v.IsMember(id) })
+	maps.DeleteFunc(k.known, func(id string, _ another) bool { return !v.IsMember(id) })
 	maps.DeleteFunc(k.last, func(name, _ string) bool { _, there := v.Sequencer(name); return !there })
 	k.known[id] = p
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // soonOver is how long before the end of a layout's time it is a problem.
@@ -214,7 +214,7 @@ func (p *problems) readiness() {
 func (p *problems) calls() {
 	for m := range p.fresh {
 		for _, name := range m.Vitals.Failing {
-			if name == member.DefaultSequencer && !m.Vitals.Ready {
+			if name == peer.DefaultSequencer && !m.Vitals.Ready {
 				continue
 			}
 			cause := "it has no node ID of " + name

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -23,7 +23,7 @@ func healthy() calls.Status {
 	for i, id := range []string{"a", "b", "c"} {
 		s.Members = append(s.Members, calls.StatusMember{ID: id, Pulse: calls.Pulse{
 			Alive: new(true), Owner: fmt.Sprintf("ids-%d", i+1), Fresh: true, AsOf: new(noon.Add(-2 * time.Second)), Every: 10 * time.Second,
-			Vitals: &member.Vitals{Version: "v1", Ready: true, For: time.Minute, Verdict: "agreed", Left: 30 * time.Second, Others: 2},
+			Vitals: &peer.Vitals{Version: "v1", Ready: true, For: time.Minute, Verdict: "agreed", Left: 30 * time.Second, Others: 2},
 		}})
 	}
 	s.Sequencers = []calls.StatusSequencer{{Name: "default", Until: noon.AddDate(60, 0, 0), Nodes: map[int64]string{0: "a", 1: "b", 2: "c"}, Free: 1021}}
@@ -33,11 +33,11 @@ func healthy() calls.Status {
 // Each problem is told in words, with who and since when, and the worst comes first.
 func TestProblems(t *testing.T) {
 	type change = func(s *calls.Status)
-	vitals := func(i int, set func(v *member.Vitals)) change {
+	vitals := func(i int, set func(v *peer.Vitals)) change {
 		return func(s *calls.Status) { set(s.Members[i].Vitals) }
 	}
 	notReady := func(i int, code, why string, since time.Duration) change {
-		return vitals(i, func(v *member.Vitals) { v.Ready, v.Code, v.Why, v.For = false, code, why, since })
+		return vitals(i, func(v *peer.Vitals) { v.Ready, v.Code, v.Why, v.For = false, code, why, since })
 	}
 	all := func(changes ...change) change {
 		return func(s *calls.Status) {
@@ -88,7 +88,7 @@ func TestProblems(t *testing.T) {
 	sequencer := func(set func(q *calls.StatusSequencer)) change {
 		return func(s *calls.Status) { set(&s.Sequencers[0]) }
 	}
-	behind := vitals(1, func(v *member.Vitals) {
+	behind := vitals(1, func(v *peer.Vitals) {
 		v.Ready, v.Code, v.Why, v.For = false, "clock", "this clock is 59m56s behind 2 of 2 others", 28*time.Second
 		v.Verdict, v.Offset, v.Against = "behind", -59*time.Minute-56*time.Second, 2
 	})
@@ -98,25 +98,25 @@ func TestProblems(t *testing.T) {
 	}{
 		"healthy": {func(*calls.Status) {}, nil},
 		"behind":  {behind, []string{"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]"}},
-		"ahead": {vitals(2, func(v *member.Vitals) {
+		"ahead": {vitals(2, func(v *peer.Vitals) {
 			v.Verdict, v.Offset, v.Against, v.For, v.Judged, v.VerdictSince = "ahead", 2*time.Hour, 2, time.Hour, noon.Add(-3*time.Second), noon.Add(-10*time.Second)
 		}), []string{
 			"error clock: ids-3 can reserve no more time since 11:59:50Z: its clock is 2h0m ahead of 2 of 2 others [c]",
 		}},
-		"tie": {all(vitals(0, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", time.Hour }), vitals(1, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", -time.Hour })), []string{
+		"tie": {all(vitals(0, func(v *peer.Vitals) { v.Verdict, v.Offset = "tied", time.Hour }), vitals(1, func(v *peer.Vitals) { v.Verdict, v.Offset = "tied", -time.Hour })), []string{
 			"warning tie: IDs of different nodes carry different times: clocks disagree, and no majority agrees, so that each is believed: ids-1 +1h0m and ids-2 -1h0m from the others [a b]",
 		}},
-		"copied": {all(vitals(1, func(v *member.Vitals) { v.CopiedAt = noon.Add(-time.Hour) }), vitals(2, func(v *member.Vitals) { v.CopiedAt = noon.Add(-25 * time.Hour) })), []string{
+		"copied": {all(vitals(1, func(v *peer.Vitals) { v.CopiedAt = noon.Add(-time.Hour) }), vitals(2, func(v *peer.Vitals) { v.CopiedAt = noon.Add(-25 * time.Hour) })), []string{
 			"warning copied: IDs of ids-2 may exist twice since 11:00:00Z: its process was copied or set back, as by a snapshot of its machine; it found that out 1h0m ago, and started over [b]",
 		}},
-		"smaller": {all(vitals(0, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) }), vitals(2, func(v *member.Vitals) { v.SmallerUntil = noon.Add(2 * time.Hour) })), []string{
+		"smaller": {all(vitals(0, func(v *peer.Vitals) { v.SmallerUntil = noon.Add(time.Hour) }), vitals(2, func(v *peer.Vitals) { v.SmallerUntil = noon.Add(2 * time.Hour) })), []string{
 			"warning order: ids-1 and ids-3 give IDs that are unique, but smaller than existing ones: IDs may exist up to 2026-11-22T14:00:00Z, 2h0m ahead of the clock [a c]",
 		}},
-		"smaller no more": {vitals(0, func(v *member.Vitals) { v.SmallerUntil = noon }), nil},
-		"waits for IDs": {all(notReady(1, "clock", "IDs may exist", 28*time.Second), vitals(1, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{
+		"smaller no more": {vitals(0, func(v *peer.Vitals) { v.SmallerUntil = noon }), nil},
+		"waits for IDs": {all(notReady(1, "clock", "IDs may exist", 28*time.Second), vitals(1, func(v *peer.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{
 			"error order: ids-2 gives no IDs since 11:59:30Z: IDs may exist up to 2026-11-22T13:00:00Z, 1h0m ahead of the clock, so that its own would be unique, but smaller [b]",
 		}},
-		"behind, too":        {all(behind, vitals(1, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]"}},
+		"behind, too":        {all(behind, vitals(1, func(v *peer.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]"}},
 		"not ready":          {notReady(1, "not_ready", "it has reached its horizon", 10*time.Second), []string{"error not_ready: ids-2 gives no IDs since 11:59:48Z: it has reached its horizon [b]"}},
 		"not ready at first": {notReady(1, "not_ready", "it is joining", 2*time.Second), nil},
 		"not ready, both": {all(notReady(1, "not_ready", "it has reached its horizon", 10*time.Second), notReady(2, "not_ready", "it has reached its horizon", 20*time.Second)), []string{
@@ -129,29 +129,29 @@ func TestProblems(t *testing.T) {
 		"waiting for another": {sequencer(func(q *calls.StatusSequencer) { q.Free, q.Waiting, q.Lacking = 1021, []string{"b"}, []string{"b"} }), []string{
 			"warning node_ids: ids-2 gives no IDs of default: none of its 1024 node IDs that is accepted is free [b] of default",
 		}},
-		"waiting, and asks others": {all(vitals(1, func(v *member.Vitals) { v.Forwards = true }), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b"} })), []string{
+		"waiting, and asks others": {all(vitals(1, func(v *peer.Vitals) { v.Forwards = true }), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b"} })), []string{
 			"warning node_ids: ids-2 asks other nodes for IDs of default: none of its 3 node IDs is free [b] of default",
 		}},
-		"waiting, and one asks others": {all(vitals(1, func(v *member.Vitals) { v.Forwards = true }), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b", "c"} })), []string{
+		"waiting, and one asks others": {all(vitals(1, func(v *peer.Vitals) { v.Forwards = true }), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b", "c"} })), []string{
 			"warning node_ids: ids-2 and ids-3 give no IDs of default: none of its 3 node IDs is free [b c] of default",
 		}},
-		"calls": {all(vitals(1, func(v *member.Vitals) { v.Failing = []string{"orders"} }), vitals(2, func(v *member.Vitals) { v.Failing, v.Forwards = []string{"orders", "users"}, true })), []string{
+		"calls": {all(vitals(1, func(v *peer.Vitals) { v.Failing = []string{"orders"} }), vitals(2, func(v *peer.Vitals) { v.Failing, v.Forwards = []string{"orders", "users"}, true })), []string{
 			"error calls: Calls for IDs of orders fail at ids-2: it has no node ID of orders, and asks no other node (--no-forward) [b] of orders",
 			"error calls: Calls for IDs of orders fail at ids-3: it has no node ID of orders, and no other node gives it IDs [c] of orders",
 			"error calls: Calls for IDs of users fail at ids-3: it has no node ID of users, and no other node gives it IDs [c] of users",
 		}},
-		"calls, of nodes alike": {all(vitals(1, func(v *member.Vitals) { v.Failing = []string{"orders"} }), vitals(2, func(v *member.Vitals) { v.Failing = []string{"orders"} })), []string{
+		"calls, of nodes alike": {all(vitals(1, func(v *peer.Vitals) { v.Failing = []string{"orders"} }), vitals(2, func(v *peer.Vitals) { v.Failing = []string{"orders"} })), []string{
 			"error calls: Calls for IDs of orders fail at ids-2: it has no node ID of orders, and asks no other node (--no-forward); the same holds for 1 more: ids-3 [b c] of orders",
 		}},
-		"calls, not ready": {all(notReady(1, "not_ready", "so", time.Minute), vitals(1, func(v *member.Vitals) { v.Failing = []string{"default"} })), []string{
+		"calls, not ready": {all(notReady(1, "not_ready", "so", time.Minute), vitals(1, func(v *peer.Vitals) { v.Failing = []string{"default"} })), []string{
 			"error not_ready: ids-2 gives no IDs since 11:58:58Z: so [b]",
 		}},
 		"waiting by the allocation": {sequencer(func(q *calls.StatusSequencer) { q.Free, q.Waiting = 1021, []string{"b"} }), nil},
 		"few node IDs":              {sequencer(func(q *calls.StatusSequencer) { q.Nodes, q.Free = map[int64]string{}, 0; fill(q, 29); q.Free = 3 }), []string{"warning node_ids: Only 3 more nodes can give IDs of default: 29 of its 32 node IDs are taken [] of default"}},
 		"as many as used":           {sequencer(func(q *calls.StatusSequencer) { q.Free = 0 }), nil},
-		"horizon":                   {vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), []string{"error horizon: ids-2 gives IDs for 7s more: it should have reserved more time, and has not [b]"}},
-		"horizon of a short window": {all(vitals(1, func(v *member.Vitals) { v.Left = 3 * time.Second }), sequencer(func(q *calls.StatusSequencer) { q.Definition.Window = 4 * time.Second })), nil},
-		"horizon of a window that is not short": {all(vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), sequencer(func(q *calls.StatusSequencer) { q.Definition.Window = time.Minute })), []string{
+		"horizon":                   {vitals(1, func(v *peer.Vitals) { v.Left = 9 * time.Second }), []string{"error horizon: ids-2 gives IDs for 7s more: it should have reserved more time, and has not [b]"}},
+		"horizon of a short window": {all(vitals(1, func(v *peer.Vitals) { v.Left = 3 * time.Second }), sequencer(func(q *calls.StatusSequencer) { q.Definition.Window = 4 * time.Second })), nil},
+		"horizon of a window that is not short": {all(vitals(1, func(v *peer.Vitals) { v.Left = 9 * time.Second }), sequencer(func(q *calls.StatusSequencer) { q.Definition.Window = time.Minute })), []string{
 			"error horizon: ids-2 gives IDs for 7s more: it should have reserved more time, and has not [b]",
 		}},
 		"layout": {sequencer(func(q *calls.StatusSequencer) { q.Until = noon.AddDate(0, 0, 100) }), []string{"warning layout: default has IDs for 100 days more: the time of its layout ends on 2027-03-02 [] of default"}},
@@ -212,7 +212,7 @@ func TestProblems(t *testing.T) {
 		"no majority for a window": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second)), []string{
 			"error quorum: No node gives IDs since 11:59:48Z: 2 of 3 machines are down (m2, m3) []",
 		}},
-		"no majority since its horizon": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second), vitals(0, func(v *member.Vitals) { v.Left = -5 * time.Second })), []string{
+		"no majority since its horizon": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second), vitals(0, func(v *peer.Vitals) { v.Left = -5 * time.Second })), []string{
 			"error quorum: No node gives IDs since 11:59:53Z: 2 of 3 machines are down (m2, m3) []",
 		}},
 		"no majority, or cut off": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second), mute), []string{
@@ -237,9 +237,9 @@ func TestProblems(t *testing.T) {
 		}, []string{
 			"warning layout: default has IDs for 100 days more: the time of its layout ends on 2027-03-02; the same holds for 61 more: s00, s01, s02 and 58 more [] of 62",
 		}},
-		"versions": {vitals(2, func(v *member.Vitals) { v.Version = "v2" }), []string{"warning version: An upgrade is not finished: ids-1 and ids-2 run v1; ids-3 runs v2 []"}},
+		"versions": {vitals(2, func(v *peer.Vitals) { v.Version = "v2" }), []string{"warning version: An upgrade is not finished: ids-1 and ids-2 run v1; ids-3 runs v2 []"}},
 		"stale":    {all(noStore, behind), []string{"error store: ids-1 can reserve no more time since 11:59:41Z: the store has not answered it for 19s; the IDs of ids-1 end in 28s []"}},
-		"all at once": {all(vitals(2, func(v *member.Vitals) { v.Version = "v2" }), behind, notReady(0, "internal", "a bug", time.Minute), machines(true, "m2:7420")), []string{
+		"all at once": {all(vitals(2, func(v *peer.Vitals) { v.Version = "v2" }), behind, notReady(0, "internal", "a bug", time.Minute), machines(true, "m2:7420")), []string{
 			"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]",
 			"error not_ready: ids-1 gives no IDs since 11:58:58Z: an error that firn does not expect; the log has it [a]",
 			"warning quorum: The quorum can lose no other machine: 1 of 3 machines is down (m2) []",
@@ -280,7 +280,7 @@ func TestProblemsOfMany(t *testing.T) {
 	for i := range 1000 {
 		m := s.Members[0]
 		m.ID, m.Owner = fmt.Sprint(i), fmt.Sprintf("h%03d", i)
-		m.Vitals = &member.Vitals{Code: "not_ready", Why: "it has reached its horizon", For: time.Minute}
+		m.Vitals = &peer.Vitals{Code: "not_ready", Why: "it has reached its horizon", For: time.Minute}
 		s.Members = append(s.Members, m)
 	}
 	have := calls.Problems(s)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // StatusSequencer is the state of a sequencer, as JSON.
@@ -107,7 +107,7 @@ func (s *Service) here(name string) Here {
 	}
 	state := q.State()
 	here := Here{State: state.Phase.String(), Place: state.Place}
-	if state.Phase == member.Attached {
+	if state.Phase == peer.Attached {
 		here.Node = &state.Node
 	}
 	if state.Nodes > 1 {

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/base/throttle"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/idtext"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -56,21 +56,21 @@ type Member interface {
 	Value() cluster.Value
 	Log() (store.Log, error)
 	Recent() (store.Batch, time.Time, error)
-	Vitals() member.Vitals
+	Vitals() peer.Vitals
 	Wall() time.Time
 	Answered() time.Time
-	Pulses(ctx context.Context) (map[string]member.Pulse, error)
-	PulseOf(ctx context.Context, id string) (member.Pulse, error)
-	Nodes(ctx context.Context) ([]member.NodeRecord, error)
+	Pulses(ctx context.Context) (map[string]peer.Pulse, error)
+	PulseOf(ctx context.Context, id string) (peer.Pulse, error)
+	Nodes(ctx context.Context) ([]peer.NodeRecord, error)
 	Forget(ctx context.Context, name string) error
-	History(ctx context.Context) ([]member.Minute, error)
-	Owners(ctx context.Context, name string) ([]member.Owner, error)
+	History(ctx context.Context) ([]peer.Minute, error)
+	Owners(ctx context.Context, name string) ([]peer.Owner, error)
 	Resume(ctx context.Context) (until time.Time, err error)
 
 	Create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (created bool, err error)
-	Attach(ctx context.Context, name string) (*member.Sequencer, error)
-	AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error)
-	Sequencer(name string) (*member.Sequencer, bool)
+	Attach(ctx context.Context, name string) (*peer.Sequencer, error)
+	AttachOnDemand(ctx context.Context, name string) (*peer.Sequencer, error)
+	Sequencer(name string) (*peer.Sequencer, bool)
 	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
 	Destroy(ctx context.Context, name string) error
 
@@ -191,14 +191,14 @@ func (s *Service) Drain() { s.drain() }
 func (s *Service) Serving() context.Context { return s.serving }
 
 // ErrDraining says that the service drains and no longer begins such a call.
-var ErrDraining = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
+var ErrDraining = fmt.Errorf("%w: it is shutting down", peer.ErrNotReady)
 
 // Ready returns nil when the service can issue an ID of the default sequencer and does not drain.
 func (s *Service) Ready() error {
 	if s.serving.Err() != nil {
 		return ErrDraining
 	}
-	m, err := s.find(member.DefaultSequencer)
+	m, err := s.find(peer.DefaultSequencer)
 	if err != nil {
 		return err
 	}

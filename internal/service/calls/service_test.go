@@ -11,18 +11,18 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
 // joining is a member that has not joined.
 func joining() *servertest.Member {
 	var m servertest.Member
-	m.Fail(fmt.Errorf("%w: it is joining", member.ErrNotReady))
+	m.Fail(fmt.Errorf("%w: it is joining", peer.ErrNotReady))
 	return &m
 }
 
@@ -53,7 +53,7 @@ func anyone(t *testing.T) *auth.Caller {
 	return who
 }
 
-const name = member.DefaultSequencer
+const name = peer.DefaultSequencer
 
 // The service serves MaxCalls calls at a time; it refuses one more at once, and serves it when there is room.
 func TestCallsAtATime(t *testing.T) {
@@ -178,14 +178,14 @@ func TestCodes(t *testing.T) {
 		{calls.Input(errors.New("no number")), calls.BadRequest, 0},
 		{&auth.LimitError{Caller: "app", Rate: 5, RetryAfter: 3 * time.Second}, calls.RateLimited, 3 * time.Second},
 		{&auth.LimitError{Caller: "app", Rate: 5}, calls.RateLimited, 0},
-		{&member.ExistsError{}, calls.Exists, 0},
-		{member.ErrAttachedAgain, calls.AttachedAgain, 0},
-		{member.ErrDestroyed, calls.UnknownSequencer, 0},
-		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrWaiting), calls.Waiting, time.Second},
-		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached), calls.Detached, time.Second},
+		{&peer.ExistsError{}, calls.Exists, 0},
+		{peer.ErrAttachedAgain, calls.AttachedAgain, 0},
+		{peer.ErrDestroyed, calls.UnknownSequencer, 0},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrWaiting), calls.Waiting, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached), calls.Detached, time.Second},
 		{calls.ErrDraining, calls.NotReady, time.Second},
 		{firn.ErrLifetime, calls.Lifetime, time.Second},
-		{fmt.Errorf("%w: %w", member.ErrNotReady, firn.ErrLifetime), calls.Lifetime, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, firn.ErrLifetime), calls.Lifetime, time.Second},
 		{errors.New("surprise"), calls.Internal, 0},
 	} {
 		if code := s.Refuse(calls.Origin{}, "a call", tt.err); code != tt.code || calls.RetryAfter(tt.err) != tt.after {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -71,12 +71,12 @@ type StatusMember struct {
 
 // Pulse is the state of the process behind a member ID. Zero value: unknown.
 type Pulse struct {
-	Alive  *bool          `json:"alive,omitempty"`    // nil: unknown, as the store did not answer, or it came or left while that was asked
-	Owner  string         `json:"owner,omitempty"`    // the name of its node; empty: unknown
-	Fresh  bool           `json:"fresh"`              // Owner and Vitals are confirmed: its pulse was not overdue when the store last told of the members
-	AsOf   *time.Time     `json:"as_of,omitempty"`    // when it last wrote its pulse, as far as is known; nil: unknown
-	Every  time.Duration  `json:"every_ns,omitempty"` // it writes its pulse again within this time
-	Vitals *member.Vitals `json:"vitals,omitempty"`   // with times by the answering server's clock; nil: unknown
+	Alive  *bool         `json:"alive,omitempty"`    // nil: unknown, as the store did not answer, or it came or left while that was asked
+	Owner  string        `json:"owner,omitempty"`    // the name of its node; empty: unknown
+	Fresh  bool          `json:"fresh"`              // Owner and Vitals are confirmed: its pulse was not overdue when the store last told of the members
+	AsOf   *time.Time    `json:"as_of,omitempty"`    // when it last wrote its pulse, as far as is known; nil: unknown
+	Every  time.Duration `json:"every_ns,omitempty"` // it writes its pulse again within this time
+	Vitals *peer.Vitals  `json:"vitals,omitempty"`   // with times by the answering server's clock; nil: unknown
 }
 
 // StatusJoin is a pending join in a Status.
@@ -214,7 +214,7 @@ const pulsesWithin = time.Second
 func (s *Service) latest() (cluster.Value, error) {
 	v := s.member.Value()
 	if v.Position() == 0 {
-		return v, fmt.Errorf("%w: it has not read the log of the cluster yet", member.ErrNotReady)
+		return v, fmt.Errorf("%w: it has not read the log of the cluster yet", peer.ErrNotReady)
 	}
 	return v, nil
 }

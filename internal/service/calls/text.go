@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/idtext"
-	"github.com/firn-id/firn/member"
 )
 
 // Texts writes the new IDs of a sequencer in a form for a caller. Make it with Service.Texts, before IDs are taken in vain.
@@ -57,7 +57,7 @@ func (s *Service) textsOf(ctx context.Context, name string) (idtext.Sequencer, e
 	if m, err := s.find(name); err == nil {
 		return idtext.Of(name, m.Definition(), keys), nil
 	}
-	if name == member.DefaultSequencer { // which this node creates
+	if name == peer.DefaultSequencer { // which this node creates
 		return idtext.Of(name, cluster.Define(s.options.Layout), keys), nil
 	}
 	q, err := s.lookup(ctx, name)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // asked is an issuer that records the calls of Fill. It issues IDs from 1 on.
@@ -86,7 +86,7 @@ func TestManyAfter(t *testing.T) {
 	s, who := New(nil, Options{Default: m}), anyone(t)
 	for _, count := range []int{1, few, few + 1, 3 * piece} {
 		next := firn.ID(1000)
-		err := s.ManyAfter(t.Context(), who, "10.0.0.1:1", member.DefaultSequencer, next-1, count, func(b *Batch) error {
+		err := s.ManyAfter(t.Context(), who, "10.0.0.1:1", peer.DefaultSequencer, next-1, count, func(b *Batch) error {
 			for ids := range b.All() {
 				for _, id := range ids {
 					if id != next {
@@ -111,7 +111,7 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 		var large sync.WaitGroup
 		for i := range 20 {
 			large.Go(func() {
-				if err := s.Many(t.Context(), who, fmt.Sprintf("10.0.0.%d:1", i%3), member.DefaultSequencer, MaxCount, none); err != nil {
+				if err := s.Many(t.Context(), who, fmt.Sprintf("10.0.0.%d:1", i%3), peer.DefaultSequencer, MaxCount, none); err != nil {
 					t.Error(err)
 				}
 			})
@@ -121,10 +121,10 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 		calls := 0
 		for over := false; !over; calls++ {
 			began := time.Now()
-			if _, _, err := s.Next(t.Context(), who, member.DefaultSequencer); err != nil {
+			if _, _, err := s.Next(t.Context(), who, peer.DefaultSequencer); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Many(t.Context(), who, "10.0.0.1:1", member.DefaultSequencer, few, none); err != nil {
+			if err := s.Many(t.Context(), who, "10.0.0.1:1", peer.DefaultSequencer, few, none); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took > 0 {
@@ -157,7 +157,7 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 			var large sync.WaitGroup
 			for i := range 20 {
 				large.Go(func() {
-					_ = s.Many(ctx, who, fmt.Sprintf("10.0.0.%d:1", i), member.DefaultSequencer, MaxCount, none) // until the test ends
+					_ = s.Many(ctx, who, fmt.Sprintf("10.0.0.%d:1", i), peer.DefaultSequencer, MaxCount, none) // until the test ends
 				})
 			}
 			for range 100 {
@@ -175,7 +175,7 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 			}
 			cancel()
 			large.Wait()
-			if time.Sleep(time.Hour); s.Many(t.Context(), who, "", member.DefaultSequencer, 1000, none) != nil {
+			if time.Sleep(time.Hour); s.Many(t.Context(), who, "", peer.DefaultSequencer, 1000, none) != nil {
 				t.Error("no caller is left, but a call gets no turn")
 			}
 		})

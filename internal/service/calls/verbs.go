@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 )
 
 // Expelled is the answer to Expel.
@@ -59,9 +59,9 @@ func (s *Service) Forget(ctx context.Context, who *auth.Caller, name string) (_ 
 	}
 	defer end()
 	switch err := s.member.Forget(ctx, name); {
-	case errors.Is(err, member.ErrAlive):
+	case errors.Is(err, peer.ErrAlive):
 		return Forgotten{}, Input(fmt.Errorf("%.100q is alive; expel it, or stop it, before it is forgotten", name))
-	case errors.Is(err, member.ErrNoNode):
+	case errors.Is(err, peer.ErrNoNode):
 		return Forgotten{}, Input(fmt.Errorf("no node is %.100q; want one of nodes in the status of the cluster", name))
 	case err != nil:
 		return Forgotten{}, err
@@ -158,7 +158,7 @@ func (s *Service) Allocate(ctx context.Context, who *auth.Caller, sequencer stri
 func (s *Service) known(sequencer string) (StatusSequencer, error) {
 	q, ok := s.member.Value().Sequencer(sequencer)
 	if !ok {
-		return StatusSequencer{}, fmt.Errorf("%w: %q; it was destroyed a moment ago", member.ErrNoSequencer, sequencer)
+		return StatusSequencer{}, fmt.Errorf("%w: %q; it was destroyed a moment ago", peer.ErrNoSequencer, sequencer)
 	}
 	return s.describe(sequencer, q), nil
 }

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 // The audit trail says about which member a call was: by its whole ID once that is known.
@@ -14,8 +14,8 @@ func TestAuditedVerbs(t *testing.T) {
 	operator, shop := twoCallers(t)
 	m := &servertest.Member{Name: "a"}
 	m.Apply(cluster.PrepareJoin{Joiner: "a2b"})
-	m.SetPulses(map[string]member.Pulse{"a": {}})
-	m.SetNodes(member.NodeRecord{Name: "ids-1", Members: []string{"a"}}, member.NodeRecord{Name: "ids-2", Members: []string{"b"}})
+	m.SetPulses(map[string]peer.Pulse{"a": {}})
+	m.SetNodes(peer.NodeRecord{Name: "ids-1", Members: []string{"a"}}, peer.NodeRecord{Name: "ids-2", Members: []string{"b"}})
 	s, trail, _ := audited(m)
 	for _, tt := range []struct {
 		do   func() error

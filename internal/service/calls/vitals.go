@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // vitals is what the vital signs of the process are derived from. The zero value is ready.
@@ -48,9 +48,9 @@ func ratesOf(before, now map[string]uint64, took time.Duration) map[string]float
 const rateOver = 5 * time.Second
 
 // Vitals returns the vital signs that the service knows: whether it is ready, and the IDs that callers got.
-func (s *Service) Vitals() member.Vitals {
+func (s *Service) Vitals() peer.Vitals {
 	now, total := time.Now(), s.given.total()
-	v := member.Vitals{Given: total}
+	v := peer.Vitals{Given: total}
 	err := s.Ready()
 	if v.Ready = err == nil; !v.Ready {
 		v.Code, v.Why = string(CodeOf(err)), reasonOf(err)
@@ -78,5 +78,5 @@ func (s *Service) Vitals() member.Vitals {
 
 // reasonOf returns why a node is not ready, in words.
 func reasonOf(err error) string {
-	return strings.TrimPrefix(err.Error(), member.ErrNotReady.Error()+": ")
+	return strings.TrimPrefix(err.Error(), peer.ErrNotReady.Error()+": ")
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // A node tells the rates of its busiest sequencers: those that give IDs, and no more than all nodes can read of all.
@@ -29,7 +29,7 @@ func TestRatesOfSequencers(t *testing.T) {
 
 // The rate of a sequencer is what the confirmed nodes tell together. Without one it is not known.
 func TestRatesOfAllNodes(t *testing.T) {
-	rates := func(all map[string]float64) *member.Vitals { return &member.Vitals{Rates: all} }
+	rates := func(all map[string]float64) *peer.Vitals { return &peer.Vitals{Rates: all} }
 	s := Status{
 		Store:      StatusStore{Reached: true},
 		Sequencers: []StatusSequencer{{Name: "default"}, {Name: "orders"}},

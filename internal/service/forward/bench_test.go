@@ -7,26 +7,26 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/forward"
 	"github.com/firn-id/firn/internal/service/httpapi"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
 // Benchmark compares an ID over HTTP from a node that serves its sequencer with one from a node that asks that one.
 func Benchmark(b *testing.B) {
 	shared := memstore.NewService()
-	urls, members := map[string]string{}, map[string]*member.Member{}
+	urls, members := map[string]string{}, map[string]*peer.Member{}
 	for _, name := range []string{"direct", "forwarded"} {
 		s := httptest.NewUnstartedServer(nil)
 		urls[name] = "http://" + s.Listener.Addr().String()
 		client := shared.Client(name)
 		defer client.Close()
-		m, err := member.Join(b.Context(), client, member.Options{Owner: name, Vitals: func() member.Vitals {
-			return member.Vitals{Addresses: map[string]string{"http": urls[name]}}
+		m, err := peer.Join(b.Context(), client, peer.Options{Owner: name, Vitals: func() peer.Vitals {
+			return peer.Vitals{Addresses: map[string]string{"http": urls[name]}}
 		}})
 		if err != nil {
 			b.Fatal(err)

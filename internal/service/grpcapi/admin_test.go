@@ -17,9 +17,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -35,12 +35,12 @@ func newMembersUnder(t *testing.T, policy *auth.Policy, names ...string) (all []
 	for _, name := range names {
 		client := service.Client(name)
 		t.Cleanup(func() { client.Close() })
-		m, err := member.Join(t.Context(), client, member.Options{Owner: name})
+		m, err := peer.Join(t.Context(), client, peer.Options{Owner: name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { m.Leave() })
-		q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(firn.Default))
+		q, err := m.EnsureSequencer(t.Context(), peer.DefaultSequencer, cluster.Define(firn.Default))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,10 +7,10 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/metrics"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 // Calls are counted by their methods and by what they came to; streams are not timed, and health is not counted.
@@ -31,7 +31,7 @@ func TestCallsAreCounted(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	_, _ = healthpb.NewHealthClient(r.conn).Check(ctx, &healthpb.HealthCheckRequest{})
-	f.Fail(member.ErrNotReady)
+	f.Fail(peer.ErrNotReady)
 	_, _ = r.ids.Next(ctx, &firnv1.NextRequest{})
 	gone, cancel := context.WithCancel(ctx)
 	f.Fail(nil)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn/api/firnv1"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // readDefinition reads a message. It does so by way of JSON, so that defaults and errors are the same there. An error is
@@ -136,7 +136,7 @@ func allocationMessage(a cluster.Allocation) *firnv1.Allocation {
 	}
 }
 
-func conflictMessage(e *member.ExistsError) *firnv1.Conflict {
+func conflictMessage(e *peer.ExistsError) *firnv1.Conflict {
 	m := &firnv1.Conflict{InForce: definitionMessage(e.InForce)}
 	for _, d := range e.InForce.Differences(e.Wanted) {
 		m.Differences = append(m.Differences, &firnv1.Difference{Field: d.Field, InForce: d.InForce, Wanted: d.Wanted})

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 )
 
 var states = map[string]firnv1.Here_State{
@@ -100,7 +100,7 @@ func pulseMessage(p calls.Pulse) *firnv1.Pulse {
 	}
 }
 
-func vitalsMessage(v *member.Vitals) *firnv1.Vitals {
+func vitalsMessage(v *peer.Vitals) *firnv1.Vitals {
 	if v == nil {
 		return nil
 	}

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/grpcapi"
-	"github.com/firn-id/firn/member"
 )
 
 // A status says over gRPC what it says in JSON.
@@ -20,11 +20,11 @@ func TestStatusMessage(t *testing.T) {
 		Cluster: "fj4ltw4x", Member: "a", Position: 9, Entries: 4, At: noon, Store: calls.StatusStore{Reached: true, AsOf: &noon},
 		Problems: []calls.Problem{{Level: calls.Failing, Kind: calls.ClockProblem, Effect: "out", Cause: "so", Do: "act", Link: "there", Detail: "EOF", Members: []string{"a"}, Sequencers: []string{"s"}, Since: &noon}},
 		Members: []calls.StatusMember{
-			{ID: "a", Watches: "b", Joined: 3, Pulse: calls.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &member.Vitals{
+			{ID: "a", Watches: "b", Joined: 3, Pulse: calls.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &peer.Vitals{
 				Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true, Code: "clock", Why: "so", Given: 7, Rate: 1.5, Rates: map[string]float64{"s": 1.25}, Failing: []string{"s"}, Forwards: true,
 				Verdict: "behind", Offset: -time.Second, Judged: noon, SmallerUntil: noon, CopiedAt: noon, Left: time.Minute, RoundTrip: time.Millisecond,
 			}}},
-			{ID: "b", Pulse: calls.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(member.Vitals)}},
+			{ID: "b", Pulse: calls.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(peer.Vitals)}},
 			{ID: "c"},
 		},
 		Nodes: []calls.StatusNode{

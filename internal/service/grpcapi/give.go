@@ -14,10 +14,10 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/idtext"
-	"github.com/firn-id/firn/member"
 )
 
 // giver is the service Firn.
@@ -29,7 +29,7 @@ type giver struct {
 // named is the name of a sequencer; empty: of the default one.
 func named(name string) string {
 	if name == "" {
-		return member.DefaultSequencer
+		return peer.DefaultSequencer
 	}
 	return name
 }

@@ -9,9 +9,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // Health is that of the service: ready, not ready, and never again once it drains. Who watches is told.
 func TestHealth(t *testing.T) {
-	notReady := fmt.Errorf("%w: it is joining", member.ErrNotReady)
+	notReady := fmt.Errorf("%w: it is joining", peer.ErrNotReady)
 	f := &servertest.Issuer{Err: notReady}
 	r := newFakeRig(t, f)
 	client := healthpb.NewHealthClient(r.conn)

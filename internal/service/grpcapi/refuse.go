@@ -8,13 +8,13 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/peer"
+	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 )
 
 // Domain is the domain of each google.rpc.ErrorInfo of firn. The reason is a calls.Code.
@@ -82,7 +82,7 @@ func (s *Server) refuse(ctx context.Context, method string, err error) (calls.Co
 // origin is where a call comes from.
 func origin(ctx context.Context) calls.Origin {
 	from := calls.Origin{Protocol: "grpc"}
-	if p, ok := peer.FromContext(ctx); ok {
+	if p, ok := grpcpeer.FromContext(ctx); ok {
 		from.Remote = p.Addr.String()
 	}
 	return from
@@ -94,7 +94,7 @@ func details(code calls.Code, err error) []protoadapt.MessageV1 {
 	if after := calls.RetryAfter(err); after > 0 {
 		all = append(all, &errdetails.RetryInfo{RetryDelay: durationpb.New(after.Round(time.Millisecond))})
 	}
-	if exists, ok := errors.AsType[*member.ExistsError](err); ok {
+	if exists, ok := errors.AsType[*peer.ExistsError](err); ok {
 		all = append(all, protoadapt.MessageV1Of(conflictMessage(exists)))
 	}
 	return all

@@ -13,11 +13,11 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -30,9 +30,9 @@ func TestRefusals(t *testing.T) {
 		{calls.Input(errors.New("the count is odd")), bad("the count is odd")},
 		{auth.ErrUnauthenticated, refusal{code: codes.Unauthenticated, reason: "unauthenticated"}},
 		{auth.ErrForbidden, refusal{code: codes.PermissionDenied, reason: "forbidden"}},
-		{member.ErrNoSequencer, refusal{code: codes.NotFound, reason: "unknown_sequencer"}},
-		{member.ErrDestroyed, refusal{code: codes.NotFound, reason: "unknown_sequencer"}},
-		{member.ErrAttachedAgain, refusal{code: codes.FailedPrecondition, reason: "attached_again"}},
+		{peer.ErrNoSequencer, refusal{code: codes.NotFound, reason: "unknown_sequencer"}},
+		{peer.ErrDestroyed, refusal{code: codes.NotFound, reason: "unknown_sequencer"}},
+		{peer.ErrAttachedAgain, refusal{code: codes.FailedPrecondition, reason: "attached_again"}},
 		{&auth.LimitError{Caller: "shop", Rate: 5}, refusal{code: codes.ResourceExhausted, reason: "rate_limited", says: `the token "shop" allows 5 IDs`}},
 		{
 			&auth.LimitError{Caller: "shop", Rate: 5, RetryAfter: 300 * time.Millisecond},
@@ -42,12 +42,12 @@ func TestRefusals(t *testing.T) {
 		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), refusal{code: codes.ResourceExhausted, reason: "overloaded", says: "no answer within 10s", retry: time.Second}},
 		{errors.New("surprise"), refusal{code: codes.Internal, reason: "internal", says: "surprise"}},
 		{&cluster.UnreadableError{Err: errors.New("torn")}, refusal{code: codes.Internal, reason: "unreadable", says: "torn"}},
-		{fmt.Errorf("%w: it has not joined yet", member.ErrNotReady), unavailable("not_ready", "it has not joined yet")},
-		{fmt.Errorf("%w: %w", member.ErrNotReady, &member.ClockError{Ahead: 2 * time.Hour, Of: 2, Others: 2}), unavailable("clock", "this clock is 2h0m ahead of 2 of 2 others")},
-		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrCopied), unavailable("copied", "starts over")},
-		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrWaiting), unavailable("waiting", "")},
-		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached), unavailable("detached", "")},
-		{fmt.Errorf("%w: a window of 1s is too short", member.ErrUnfit), unavailable("unfit", "a window of 1s")},
+		{fmt.Errorf("%w: it has not joined yet", peer.ErrNotReady), unavailable("not_ready", "it has not joined yet")},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.ClockError{Ahead: 2 * time.Hour, Of: 2, Others: 2}), unavailable("clock", "this clock is 2h0m ahead of 2 of 2 others")},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied), unavailable("copied", "starts over")},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrWaiting), unavailable("waiting", "")},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached), unavailable("detached", "")},
+		{fmt.Errorf("%w: a window of 1s is too short", peer.ErrUnfit), unavailable("unfit", "a window of 1s")},
 		{store.ErrUnavailable, unavailable("unavailable", "")},
 		{store.ErrAmbiguous, unavailable("unavailable", "")},
 		{firn.ErrLifetime, unavailable("lifetime", "")},
@@ -84,7 +84,7 @@ func firstOf(t *testing.T, r *rig, request *firnv1.StreamRequest) error {
 func TestConflict(t *testing.T) {
 	inForce, wanted := cluster.Define(firn.Default), cluster.Define(firn.Default)
 	wanted.Nodes = 2
-	r := newRig(t, new(servertest.Issuer), creating{new(servertest.Member), &member.ExistsError{Name: "orders", InForce: inForce, Wanted: wanted}}, trusting)
+	r := newRig(t, new(servertest.Issuer), creating{new(servertest.Member), &peer.ExistsError{Name: "orders", InForce: inForce, Wanted: wanted}}, trusting)
 	_, err := r.admin.CreateSequencer(within(t), &firnv1.CreateSequencerRequest{Name: "orders"})
 	want := refusal{code: codes.AlreadyExists, reason: "exists", says: "nodes: 1024 is in force, 2 is wanted"}
 	wants(t, "CreateSequencer", err, want)

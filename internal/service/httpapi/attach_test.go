@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 )
 
 const explicit = `{"name":"orders","nodes":1,"attach":"explicit",` + before + `}`
@@ -140,7 +140,7 @@ func TestTheOnlyNodeID(t *testing.T) {
 			first.ask("POST /api/v1/sequencers/orders/detach", "", 200, "detached")
 			began := time.Now()
 			for state := range q.Changes(t.Context()) {
-				if state.Phase == member.Attached {
+				if state.Phase == peer.Attached {
 					break
 				}
 			}
@@ -157,7 +157,7 @@ func TestTheOnlyNodeID(t *testing.T) {
 func TestQuota(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		for _, s := range all {
-			q, _ := s.member.Sequencer(member.DefaultSequencer)
+			q, _ := s.member.Sequencer(peer.DefaultSequencer)
 			s.handler = handlerWith(q, s.member, calls.Options{MaxSequencers: 5})
 		}
 		a, b := all[0], all[1]

@@ -18,11 +18,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -381,7 +381,7 @@ func TestLongLog(t *testing.T) {
 // What the store tells of those behind the IDs is added to the status, and left out when it tells nothing.
 func TestStatusWithPulses(t *testing.T) {
 	log := example(t)
-	log.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}, "c": {}})
+	log.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}, "c": {}})
 	answer := httptest.NewRecorder()
 	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/cluster", nil))
 	for _, want := range []string{

@@ -17,12 +17,12 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/packed"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -323,19 +323,19 @@ func (c *contract) makeAll(t *testing.T) {
 		c.expect(t, b.handler, []anExchange{{target: "DELETE " + ordersPath, status: 202}})
 		a.client.CutOff(false)
 		synctest.Wait()
-		q, _ := b.member.Sequencer(member.DefaultSequencer)
+		q, _ := b.member.Sequencer(peer.DefaultSequencer)
 		b.handler = handlerWith(q, b.member, calls.Options{NoAutoAttach: true})
 		c.expect(t, b.handler, []anExchange{
 			{target: "POST /api/v1/sequencers", body: oneNode, status: 201},
 			{target: "POST " + ordersPath + "/ids", status: 503, code: "detached"},
 		})
 	})
-	notReady, surprise := fmt.Errorf("%w: it has not joined yet", member.ErrNotReady), errors.New("surprise")
+	notReady, surprise := fmt.Errorf("%w: it has not joined yet", peer.ErrNotReady), errors.New("surprise")
 	ofMember := func(err error) handler {
 		return newHandler(&servertest.Issuer{Err: err, IDs: firn.Default}, example(t), nil)
 	}
 	c.makeFail(t, ofMember(notReady), failingCalls, 503, "not_ready")
-	c.makeFail(t, ofMember(fmt.Errorf("%w: %w", member.ErrNotReady, &member.ClockError{Ahead: time.Hour, Of: 2, Others: 2})), failingCalls, 503, "clock")
+	c.makeFail(t, ofMember(fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.ClockError{Ahead: time.Hour, Of: 2, Others: 2})), failingCalls, 503, "clock")
 	c.makeFail(t, ofMember(firn.ErrLifetime), failingCalls, 503, "lifetime")
 	c.makeFail(t, ofMember(context.DeadlineExceeded), failingCalls[:2], 503, "overloaded")
 	c.makeFail(t, ofMember(surprise), failingCalls, 500, "internal")
@@ -344,17 +344,17 @@ func (c *contract) makeAll(t *testing.T) {
 	}
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
-	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404, "unknown_sequencer")
-	c.makeFail(t, ofCluster(fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrCopied)), failingSequencerCalls[:3], 503, "copied")
-	c.makeFail(t, ofCluster(member.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
+	c.makeFail(t, ofCluster(peer.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404, "unknown_sequencer")
+	c.makeFail(t, ofCluster(fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied)), failingSequencerCalls[:3], 503, "copied")
+	c.makeFail(t, ofCluster(peer.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
-	c.makeFail(t, ofCluster(&member.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")
+	c.makeFail(t, ofCluster(&peer.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")
 	c.makeFail(t, ofCluster(&cluster.PrefixError{Prefix: "ord", Holder: "orders"}), []string{"POST /api/v1/sequencers"}, 409, "refused")
 	allVerbs := append(failingVerbs, "DELETE /api/v1/cluster/policy", "POST /api/v1/cluster/forget")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), allVerbs, 503, "unavailable")
 	c.makeFail(t, ofCluster(surprise), allVerbs, 500, "internal")
 	lost := example(t)
-	lost.SetNodes(member.NodeRecord{Name: "ids-3", Host: "h", Members: []string{"x"}, Reserved: time.Now()})
+	lost.SetNodes(peer.NodeRecord{Name: "ids-3", Host: "h", Members: []string{"x"}, Reserved: time.Now()})
 	c.expect(t, newHandler(&servertest.Issuer{Same: true}, lost, nil), []anExchange{
 		{target: "GET /api/v1/cluster", status: 200},
 		{target: "POST /api/v1/cluster/forget", body: aName, status: 200},

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
 )

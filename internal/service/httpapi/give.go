@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 )
 
 // sequencerOf is the sequencer in a path; the default one, if the path names none.
@@ -17,7 +17,7 @@ func sequencerOf(r *http.Request) string {
 	if name := r.PathValue("name"); name != "" {
 		return name
 	}
-	return member.DefaultSequencer
+	return peer.DefaultSequencer
 }
 
 // MadeBy is the header of an answer with IDs that another node has made: its member ID.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/store"
 )
 

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 
 	"github.com/firn-id/firn/internal/base/clusterid"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi/apidoc"
-	"github.com/firn-id/firn/member"
 )
 
 // Handler serves what a calls.Service does. Make it with New. Its methods are safe for concurrent use.
@@ -155,7 +155,7 @@ func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		writeOK(w)
-	case errors.Is(err, member.ErrNotReady) && code != calls.Lifetime && code != calls.Clock: // the message says why
+	case errors.Is(err, peer.ErrNotReady) && code != calls.Lifetime && code != calls.Clock: // the message says why
 		w.Header().Set("Retry-After", "1")
 		writeError(w, calls.NotReady, h.service.Unready(err))
 	default:

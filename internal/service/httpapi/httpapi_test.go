@@ -15,11 +15,11 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -139,7 +139,7 @@ func TestLargestBatch(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	notReady := fmt.Errorf("%w: it has not joined yet", member.ErrNotReady)
+	notReady := fmt.Errorf("%w: it has not joined yet", peer.ErrNotReady)
 	for _, tt := range []struct {
 		err    error
 		status int
@@ -284,7 +284,7 @@ func TestReadySaysWhatToDo(t *testing.T) {
 			`"This node gives no IDs: 2 of 3 machines do not answer (ids-3, ids-2). Start one of them, or mend the network to them. https://github.com/firn-id/firn/blob/main/docs/problems.md#quorum"`,
 		},
 	} {
-		tt.options.Default = &servertest.Issuer{Err: fmt.Errorf("%w: the horizon is reached", member.ErrNotReady)}
+		tt.options.Default = &servertest.Issuer{Err: fmt.Errorf("%w: the horizon is reached", peer.ErrNotReady)}
 		s := calls.New(new(servertest.Member), tt.options)
 		h := httpapi.New(s, new(auth.Policy))
 		if w := call(h, "GET", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), `"message":`+tt.want) || w.Header().Get("Retry-After") != "1" {

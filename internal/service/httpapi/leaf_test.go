@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 func leafHandler(t *testing.T, m calls.Issuer, meter calls.Meter, p *auth.Policy, ids httpapi.LeafIDs) http.Handler {
@@ -74,7 +74,7 @@ func TestLeafIsRefused(t *testing.T) {
 	if w := call(h, "GET", "/api/snowflake/get/default"); w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" || !strings.Contains(w.Body.String(), `"code":"unauthenticated"`) {
 		t.Errorf("without a token = %d %v %s", w.Code, w.Header(), w.Body)
 	}
-	h = leafHandler(t, &servertest.Issuer{Err: member.ErrNotReady}, m, new(auth.Policy), httpapi.LeafIDs{Served: true})
+	h = leafHandler(t, &servertest.Issuer{Err: peer.ErrNotReady}, m, new(auth.Policy), httpapi.LeafIDs{Served: true})
 	if w := call(h, "GET", "/api/segment/get/default"); w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"status":503,"error":"Service Unavailable","code":"not_ready"`) {
 		t.Errorf("not ready = %d %v %s", w.Code, w.Header(), w.Body)
 	}

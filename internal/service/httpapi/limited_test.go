@@ -10,10 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 // A token for some sequencers takes no prefix that is not its own, and nobody takes that of another sequencer, through
@@ -71,7 +71,7 @@ func TestQuotasOfTokens(t *testing.T) {
 			"few":   "allow: [admin], quota: 2",
 		})
 		for _, s := range all {
-			q, _ := s.member.Sequencer(member.DefaultSequencer)
+			q, _ := s.member.Sequencer(peer.DefaultSequencer)
 			s.handler = handlerWith(q, s.member, calls.Options{MaxSequencers: 20})
 		}
 		at := func(node int, name string) *served {

@@ -13,10 +13,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -268,7 +268,7 @@ func (l *lines) fail(err error) {
 	case errors.Is(err, context.Canceled):
 		came(l.w, calls.Gone)
 		return
-	case errors.Is(err, member.ErrNotReady):
+	case errors.Is(err, peer.ErrNotReady):
 		code = calls.NotReady
 	case errors.Is(err, auth.ErrUnauthenticated) || errors.Is(err, auth.ErrForbidden): // no longer
 		code = calls.CodeOf(err)

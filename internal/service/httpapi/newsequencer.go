@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // maxBody is how long the body of a call may be.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -30,7 +30,7 @@ func FuzzNewSequencer(f *testing.F) {
 		f.Add(seed)
 	}
 	client := memstore.NewService().Client("a")
-	m, err := member.Join(f.Context(), client, member.Options{})
+	m, err := peer.Join(f.Context(), client, peer.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func FuzzNewSequencer(f *testing.F) {
 		if _, err := n.Definition.Check(time.Now()); err != nil && w.Code == 201 {
 			t.Errorf("%q = %d %s, but: %v", body, w.Code, w.Body, err)
 		}
-		if n.Name != member.DefaultSequencer { // keep the cluster small
+		if n.Name != peer.DefaultSequencer { // keep the cluster small
 			r := httptest.NewRecorder()
 			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "http://localhost/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
 				t.Errorf("DELETE %s = %d %s", n.Name, r.Code, r.Body)
@@ -114,7 +114,7 @@ func TestNewSequencerIsReadAsWritten(t *testing.T) {
 // A named sequencer costs no more than to find it.
 func BenchmarkNextOf(b *testing.B) {
 	client := memstore.NewService().Client("a")
-	m, err := member.Join(b.Context(), client, member.Options{})
+	m, err := peer.Join(b.Context(), client, peer.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -28,7 +28,7 @@ func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 func TestQuorumCalls(t *testing.T) {
 	q := servertest.ThreeMachines()
 	waits := new(servertest.Member)
-	waits.Fail(fmt.Errorf("%w: its store is not open yet", member.ErrNotReady))
+	waits.Fail(fmt.Errorf("%w: its store is not open yet", peer.ErrNotReady))
 	h := handlerWith(&servertest.Issuer{}, waits, calls.Options{Quorum: q})
 	for _, w := range []*httptest.ResponseRecorder{
 		call(h, "GET", "/api/v1/quorum"), post(h, "/api/v1/quorum/replace", replacement), post(h, "/api/v1/quorum/remove", removal),

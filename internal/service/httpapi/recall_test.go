@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestTheLogInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := memstore.NewService().Client("a")
-		m, err := member.Join(t.Context(), client, member.Options{Owner: "a", TTL: 10 * time.Minute})
+		m, err := peer.Join(t.Context(), client, peer.Options{Owner: "a", TTL: 10 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestTheLogInAnOutage(t *testing.T) {
 		defer m.Leave()
 		layout := firn.Default
 		layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-		if _, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout)); err != nil {
+		if _, err := m.EnsureSequencer(t.Context(), peer.DefaultSequencer, cluster.Define(layout)); err != nil {
 			t.Fatal(err)
 		}
 		h := httpapi.New(calls.New(m, calls.Options{}), &auth.Policy{Trusted: true})

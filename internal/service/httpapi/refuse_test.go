@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -30,9 +30,9 @@ func (f failing) Create(context.Context, string, cluster.Definition, ...cluster.
 	return false, f.err
 }
 
-func (f failing) Attach(context.Context, string) (*member.Sequencer, error) { return nil, f.err }
+func (f failing) Attach(context.Context, string) (*peer.Sequencer, error) { return nil, f.err }
 
-func (f failing) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
+func (f failing) AttachOnDemand(ctx context.Context, name string) (*peer.Sequencer, error) {
 	return f.Attach(ctx, name)
 }
 
@@ -53,7 +53,7 @@ func (f failing) Allocate(context.Context, string, cluster.Allocation) error {
 }
 func (f failing) SetPolicy(context.Context, []cluster.Share) error { return f.err }
 
-func (f failing) History(context.Context) ([]member.Minute, error) { return nil, f.err }
+func (f failing) History(context.Context) ([]peer.Minute, error) { return nil, f.err }
 
 func (f failing) Resume(context.Context) (time.Time, error) { return time.Time{}, f.err }
 
@@ -64,13 +64,13 @@ func TestFailingSequencers(t *testing.T) {
 		status int
 		code   string
 	}{
-		{fmt.Errorf("%w: it is joining the cluster", member.ErrNotReady), 503, "not_ready"},
+		{fmt.Errorf("%w: it is joining the cluster", peer.ErrNotReady), 503, "not_ready"},
 		{fmt.Errorf("%w: too busy", store.ErrUnavailable), 503, "unavailable"},
 		{fmt.Errorf("%w: no answer", store.ErrAmbiguous), 503, "unavailable"},
 		{fmt.Errorf("it has not joined the cluster: %w", context.DeadlineExceeded), 503, "unavailable"},
-		{fmt.Errorf("%w: %q", member.ErrNoSequencer, "orders"), 404, "unknown_sequencer"},
-		{fmt.Errorf("%w: %w: it resumed", member.ErrNotReady, member.ErrCopied), 503, "copied"},
-		{fmt.Errorf("%w: a window of 1s is too short", member.ErrUnfit), 503, "unfit"},
+		{fmt.Errorf("%w: %q", peer.ErrNoSequencer, "orders"), 404, "unknown_sequencer"},
+		{fmt.Errorf("%w: %w: it resumed", peer.ErrNotReady, peer.ErrCopied), 503, "copied"},
+		{fmt.Errorf("%w: a window of 1s is too short", peer.ErrUnfit), 503, "unfit"},
 		{fmt.Errorf("%w: no permission", store.ErrRefused), 500, "internal"},
 		{errors.New("surprise"), 500, "internal"},
 	} {
@@ -98,7 +98,7 @@ func TestFailingSequencers(t *testing.T) {
 
 // Before the log was read nobody knows which sequencers there are.
 func TestSequencersBeforeTheLog(t *testing.T) {
-	notReady := fmt.Errorf("%w: it is joining the cluster", member.ErrNotReady)
+	notReady := fmt.Errorf("%w: it is joining the cluster", peer.ErrNotReady)
 	for _, no := range []bool{false, true} {
 		h := handlerWith(&servertest.Issuer{Err: notReady}, failing{newLog(t), notReady}, calls.Options{NoAutoAttach: no})
 		for _, target := range []string{
@@ -115,7 +115,7 @@ func TestSequencersBeforeTheLog(t *testing.T) {
 
 // What the default sequencer lacks is not got by attaching to it: that happens by itself.
 func TestTheDefaultSequencerIsDetached(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Err: fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached)}, nil, nil)
+	h := newHandler(&servertest.Issuer{Err: fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached)}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Code != 503 || !strings.Contains(w.Body.String(), `"detached"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -6,10 +6,10 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 )
 
 // SequencerList has all sequencers, by name.
@@ -58,7 +58,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *auth.Calle
 		return
 	}
 	answer, created, err := h.service.Create(Origin(r).In(r.Context()), who, n.Name, n.Definition)
-	var exists *member.ExistsError
+	var exists *peer.ExistsError
 	switch {
 	case errors.As(err, &exists):
 		came(w, calls.Exists)

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -32,7 +32,7 @@ type served struct {
 	handler
 	through http.Handler // what is asked; nil: handler
 	t       *testing.T
-	member  *member.Member
+	member  *peer.Member
 	client  *memstore.Client
 	log     bytes.Buffer
 }
@@ -48,12 +48,12 @@ func inBubble(t *testing.T, names []string, f func(t *testing.T, all []*served))
 		for _, name := range names {
 			s := &served{t: t, client: service.Client(name)}
 			var err error
-			if s.member, err = member.Join(t.Context(), s.client, member.Options{Owner: name, Start: lowest}); err != nil {
+			if s.member, err = peer.Join(t.Context(), s.client, peer.Options{Owner: name, Start: lowest}); err != nil {
 				t.Fatal(err)
 			}
 			layout := firn.Default
 			layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-			q, err := s.member.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout))
+			q, err := s.member.EnsureSequencer(t.Context(), peer.DefaultSequencer, cluster.Define(layout))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -289,7 +289,7 @@ func TestAutoAttach(t *testing.T) {
 func TestNoAutoAttach(t *testing.T) {
 	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
 		a := all[0]
-		q, _ := a.member.Sequencer(member.DefaultSequencer)
+		q, _ := a.member.Sequencer(peer.DefaultSequencer)
 		a.handler = handlerWith(q, a.member, calls.Options{NoAutoAttach: true})
 		a.ask("POST /api/v1/sequencers/orders/id", "", 404, code("unknown_sequencer", "orders"))
 		a.ask("POST /api/v1/sequencers/Orders/id", "", 400, code("bad_request", "Orders"))
@@ -320,7 +320,7 @@ func TestDestroyedElsewhere(t *testing.T) {
 		b.ask("POST /api/v1/sequencers/orders/id", "", 404, code("unknown_sequencer", ""))
 		a.ask("POST /api/v1/sequencers", oneNode, 201, "")
 		b.ask("POST /api/v1/sequencers/orders/id", "", 200, "")
-		if err := a.member.Destroy(t.Context(), member.DefaultSequencer); err != nil {
+		if err := a.member.Destroy(t.Context(), peer.DefaultSequencer); err != nil {
 			t.Fatal(err)
 		}
 		b.ask("POST /api/v1/id", "", 404, code("unknown_sequencer", "destroyed"))
@@ -375,12 +375,12 @@ func TestTheLayoutsTimeIsOver(t *testing.T) {
 		short.TimeBits, short.Epoch = 30, time.Now().Add(left-1<<30*time.Millisecond)
 		client := memstore.NewService().Client("a")
 		defer client.Close()
-		m, err := member.Join(t.Context(), client, member.Options{})
+		m, err := peer.Join(t.Context(), client, peer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Leave()
-		q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
+		q, err := m.EnsureSequencer(t.Context(), peer.DefaultSequencer, cluster.Define(short))
 		if err != nil {
 			t.Fatal(err)
 		}

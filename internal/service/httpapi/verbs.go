@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 )

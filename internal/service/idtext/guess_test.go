@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // What digits mean depends on what the sequencer may have made. Where that does not decide, the form must be named.

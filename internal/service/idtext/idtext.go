@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // Form is how an ID is written as text. The zero value is Decimal.

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -29,7 +29,7 @@ import (
 type watched struct {
 	t       *testing.T
 	client  *memstore.Client
-	member  atomic.Pointer[member.Member]
+	member  atomic.Pointer[peer.Member]
 	service *calls.Service
 	metrics *Metrics
 	who     *auth.Caller
@@ -57,7 +57,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{t: t, client: memstore.NewService().Client("a"), metrics: New(Build{"v1", "abc", "go1"})}
 		defer w.client.Close()
-		w.service = calls.New(new(servertest.Member), calls.Options{Meter: w.metrics, Default: &servertest.Issuer{Err: member.ErrNotReady}})
+		w.service = calls.New(new(servertest.Member), calls.Options{Meter: w.metrics, Default: &servertest.Issuer{Err: peer.ErrNotReady}})
 		w.who, _ = (&auth.Policy{Trusted: true}).Admit("")
 		f(t, w)
 		if m := w.member.Load(); m != nil {
@@ -88,12 +88,12 @@ func (w *watched) watch() {
 // join makes the node join and attach to the default sequencer and another one, and watches it.
 func (w *watched) join() {
 	w.t.Helper()
-	m, err := member.Join(w.t.Context(), w.client, member.Options{})
+	m, err := peer.Join(w.t.Context(), w.client, peer.Options{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.member.Store(m)
-	_, err = m.EnsureSequencer(w.t.Context(), member.DefaultSequencer, definition())
+	_, err = m.EnsureSequencer(w.t.Context(), peer.DefaultSequencer, definition())
 	if err == nil {
 		_, err = m.EnsureSequencer(w.t.Context(), "orders", definition())
 	}
@@ -187,7 +187,7 @@ func families(t *testing.T, m *Metrics) map[string]string {
 func full(t *testing.T, f func(w *watched)) {
 	inBubble(t, func(t *testing.T, w *watched) {
 		w.join()
-		other, err := member.Join(t.Context(), w.client, member.Options{})
+		other, err := peer.Join(t.Context(), w.client, peer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

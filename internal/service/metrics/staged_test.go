@@ -13,10 +13,10 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/quorum"
@@ -41,7 +41,7 @@ type staged struct {
 	name    string
 	client  *memstore.Client
 	wall    *atomic.Int64 // how far it is off
-	member  *member.Member
+	member  *peer.Member
 	service *calls.Service
 	metrics *Metrics
 	quorum  atomic.Pointer[quorum.Status]
@@ -71,7 +71,7 @@ type asQuorum struct {
 func (q asQuorum) Status(ctx context.Context) quorum.Status { return q.staged.Status(ctx) }
 
 // sequencers are those that every node of a stage is attached to. The last one has a shorter window.
-var sequencers = []string{member.DefaultSequencer, "orders", "users"}
+var sequencers = []string{peer.DefaultSequencer, "orders", "users"}
 
 // staging runs f with a cluster of five nodes that has run for five minutes, and returns the series.
 func staging(t *testing.T, f func(s *stage)) map[string][]string {
@@ -110,8 +110,8 @@ func (s *stage) start(version string) *staged {
 		return time.Now().UnixNano() + n.wall.Load(), int64(time.Since(began))
 	})
 	var service atomic.Pointer[calls.Service]
-	m, err := member.Join(s.t.Context(), n.client, member.Options{Owner: name, Clock: clock, Vitals: func() member.Vitals {
-		var v member.Vitals
+	m, err := peer.Join(s.t.Context(), n.client, peer.Options{Owner: name, Clock: clock, Vitals: func() peer.Vitals {
+		var v peer.Vitals
 		if one := service.Load(); one != nil {
 			v = one.Vitals()
 		}
@@ -136,7 +136,7 @@ func (s *stage) start(version string) *staged {
 	n.member, n.service = m, calls.New(m, calls.Options{Meter: n.metrics, Quorum: asQuorum{new(servertest.Quorum), n}})
 	service.Store(n.service)
 	n.metrics.Watch(Node{
-		Service: n.service, Member: func() *member.Member { return m }, Window: 30 * time.Second,
+		Service: n.service, Member: func() *peer.Member { return m }, Window: 30 * time.Second,
 		Log: func() (store.Log, error) { return n.client, nil },
 		Disks: func() map[string]space.Room {
 			return map[string]space.Room{"data": *n.room.Load(), "journal": *n.room.Load()}

@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -21,7 +21,7 @@ import (
 // absent.
 type Node struct {
 	Service   *calls.Service
-	Member    func() *member.Member        // returns nil until it has joined
+	Member    func() *peer.Member          // returns nil until it has joined
 	Log       func() (store.Log, error)    // fails until the store is open
 	Listeners map[string]conns.Counter     // by address: public, admin, grpc, redis; read only
 	Window    time.Duration                // see member.Options
@@ -58,11 +58,11 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 			to.put(diskInodes, r.Inodes, directory)
 		}
 	}
-	var m *member.Member
+	var m *peer.Member
 	if w.Member != nil {
 		m = w.Member()
 	}
-	var stats member.Stats
+	var stats peer.Stats
 	if m != nil {
 		stats = m.Stats()
 	}
@@ -129,7 +129,7 @@ func (w *watcher) collectListeners(to sink) {
 	}
 }
 
-func collectMember(to sink, s member.Stats) {
+func collectMember(to sink, s peer.Stats) {
 	to.is(joined, s.Joined)
 	to.is(session, s.Session)
 	to.put(rejoins, float64(s.Rejoins))
@@ -147,7 +147,7 @@ func collectMember(to sink, s member.Stats) {
 }
 
 // collectVerdict collects the latest verdict over the clock.
-func collectVerdict(to sink, v member.Vitals) {
+func collectVerdict(to sink, v peer.Vitals) {
 	if v.Verdict == "" {
 		return
 	}
@@ -160,7 +160,7 @@ func collectVerdict(to sink, v member.Vitals) {
 }
 
 // collectSequencers collects the sequencers to which the member is attached or attaching.
-func (w *watcher) collectSequencers(soon context.Context, to sink, m *member.Member) {
+func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Member) {
 	answered, failed := w.Service.Forwarded()
 	to.put(forwarded, float64(answered), "answered")
 	to.put(forwarded, float64(failed), "failed")
@@ -169,7 +169,7 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *member.Mem
 	least := math.Inf(1)
 	for _, q := range m.Sequencers() {
 		s, name := q.Stats(), q.Name()
-		if s.State.Phase > member.Waiting {
+		if s.State.Phase > peer.Waiting {
 			continue // detached, or ended
 		}
 		to.put(phase, 1, name, s.State.Phase.String())

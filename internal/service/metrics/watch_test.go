@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 // A node that has not joined says so in its metrics.
@@ -57,14 +57,14 @@ func TestANodeThatGivesIDs(t *testing.T) {
 // A node whose layout's time has run out is not ready, though it has a node ID.
 func TestTheLayoutsTimeIsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *watched) {
-		m, err := member.Join(t.Context(), w.client, member.Options{})
+		m, err := peer.Join(t.Context(), w.client, peer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.member.Store(m)
 		short := firn.Default
 		short.TimeBits, short.Epoch = 30, time.Now().Add(time.Minute-1<<30*time.Millisecond)
-		if _, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(short)); err != nil {
+		if _, err := m.EnsureSequencer(t.Context(), peer.DefaultSequencer, cluster.Define(short)); err != nil {
 			t.Fatal(err)
 		}
 		w.service = calls.New(m, calls.Options{Meter: w.metrics})

@@ -3,7 +3,7 @@ package metrics
 import (
 	"context"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // first reports whether the member is the first that Prometheus can ask of those attached to a sequencer, by their node IDs;

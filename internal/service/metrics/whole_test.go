@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -57,7 +57,7 @@ func TestWholeSequencersAreShownOnce(t *testing.T) {
 		s := &stage{t: t, store: memstore.NewService(), series: map[string][]string{}}
 		client := s.store.Client("app")
 		defer client.Close()
-		app, err := member.Join(t.Context(), client, member.Options{
+		app, err := peer.Join(t.Context(), client, peer.Options{
 			Owner: "app", Start: func(nodes cluster.Range) int64 { return nodes.From },
 		})
 		if err != nil {
@@ -69,7 +69,7 @@ func TestWholeSequencersAreShownOnce(t *testing.T) {
 		d := definition()
 		d.Layout.Epoch, d.Nodes = d.Layout.Epoch.Truncate(24*time.Hour), 4
 		all := append([]string{"few"}, sequencers...)
-		for _, m := range []*member.Member{app, s.nodes[0].member, s.nodes[1].member, s.nodes[2].member} {
+		for _, m := range []*peer.Member{app, s.nodes[0].member, s.nodes[1].member, s.nodes[2].member} {
 			if _, err := m.EnsureSequencer(t.Context(), "few", d); err != nil {
 				t.Fatal(err)
 			}

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/files"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/service/metrics"
 	"github.com/firn-id/firn/internal/service/stores"
 	"github.com/firn-id/firn/internal/service/ui"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -54,7 +54,7 @@ type Config struct {
 	Window       time.Duration // how far ahead of the clock a horizon lies
 	TTL          time.Duration // how long the store keeps the session of a silent node
 	Wait         bool          // wait at the start if no node ID is free or the clock is wrong
-	Order        member.Order  // what to do where existing IDs are ahead of the clock
+	Order        peer.Order    // what to do where existing IDs are ahead of the clock
 	NoAutoAttach bool          // see server.Options
 	NoForward    bool          // calls for IDs are answered here, or not at all
 
@@ -100,7 +100,7 @@ type Store interface {
 func Defaults() Config {
 	return Config{
 		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", Choice: stores.Choice{DataDir: "./firn-data"}, Layout: firn.Default,
-		SocketMode: 0o600, Window: fence.DefaultWindow, TTL: member.DefaultTTL,
+		SocketMode: 0o600, Window: fence.DefaultWindow, TTL: peer.DefaultTTL,
 		DrainDelay: time.Second, ShutdownTimeout: 10 * time.Second, OTLPRatio: 0.01,
 	}
 }
@@ -149,7 +149,7 @@ func (c Config) validate() error {
 	if c.Node != nil && !nodes.Holds(*c.Node) {
 		return settingf("node", "the region %v has node IDs %d to %d, not %d", c.Region, nodes.From, nodes.To, *c.Node)
 	}
-	return c.memberOptions().ValidateFor(member.DefaultSequencer, c.definition())
+	return c.memberOptions().ValidateFor(peer.DefaultSequencer, c.definition())
 }
 
 // definition returns the definition of the default sequencer.
@@ -159,7 +159,7 @@ func (c Config) definition() cluster.Definition {
 	return d
 }
 
-func (c Config) memberOptions() member.Options {
+func (c Config) memberOptions() peer.Options {
 	host, err := os.Hostname()
 	if err != nil {
 		host = ""
@@ -168,7 +168,7 @@ func (c Config) memberOptions() member.Options {
 	if strings.HasSuffix(place, ":0") {
 		place = "" // several nodes of the host can have it
 	}
-	return member.Options{
+	return peer.Options{
 		Nodes: c.nodes, NodeIDs: c.NodeIDs, Region: c.Region, TTL: c.TTL, Window: c.Window, Order: c.Order,
 		Owner: cmp.Or(c.Name, nameOf(host)), Host: host, Place: place, Clock: c.Clock, Logger: c.Logger,
 	}
@@ -199,7 +199,7 @@ func nameOf(host string) string {
 
 // nodes returns the node IDs to choose from in a sequencer: Node, which applies to the default sequencer, or nil for any.
 func (c Config) nodes(name string, _ cluster.Definition) *cluster.Range {
-	if c.Node == nil || name != member.DefaultSequencer {
+	if c.Node == nil || name != peer.DefaultSequencer {
 		return nil
 	}
 	return &cluster.Range{From: *c.Node, To: *c.Node}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // The error of a Config names the wrong setting and its value.

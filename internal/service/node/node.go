@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/base/throttle"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/internal/core/journal"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/admit/limits"
@@ -28,7 +29,6 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 	"github.com/firn-id/firn/internal/service/metrics"
 	"github.com/firn-id/firn/internal/service/stores"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -46,7 +46,7 @@ type Node struct {
 	begun   chan struct{} // closed when the member may open the store
 	opened  chan struct{} // closed when the store is open
 	store   Store         // set before opened is closed
-	member  *member.Member
+	member  *peer.Member
 	service *calls.Service
 	metrics *metrics.Metrics
 	servers *servers
@@ -137,7 +137,7 @@ func (n *Node) begin() (err error) {
 	options.Vitals = n.vitals // called once the store is open
 	watching, unwatch := context.WithCancel(context.Background())
 	n.unwatch = unwatch
-	if options.Resumed, err = member.Resumes(watching); err != nil {
+	if options.Resumed, err = peer.Resumes(watching); err != nil {
 		n.log.Debug("a resume of this machine from a snapshot is noticed at the next renewal only", "err", err)
 	}
 	if c.Journal != "" {
@@ -146,7 +146,7 @@ func (n *Node) begin() (err error) {
 		}
 		options.Journal = n.journal
 	}
-	if n.member, err = member.Start(n.openStore, options); err != nil {
+	if n.member, err = peer.Start(n.openStore, options); err != nil {
 		return err
 	}
 	o := calls.Options{
@@ -164,7 +164,7 @@ func (n *Node) begin() (err error) {
 	}
 	n.service = calls.New(n.member, o)
 	n.metrics.Watch(metrics.Node{
-		Service: n.service, Member: func() *member.Member { return n.member }, Log: n.member.Log,
+		Service: n.service, Member: func() *peer.Member { return n.member }, Log: n.member.Log,
 		Listeners: n.counts, Window: c.Window, TLS: n.tls, Disks: c.disks,
 	})
 	return nil
@@ -301,8 +301,8 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) join(ctx context.Context) error {
 	err := n.member.Wait(ctx)
 	for starts := true; err == nil && ctx.Err() == nil; starts = false {
-		var s *member.Sequencer
-		s, err = n.member.EnsureSequencer(ctx, member.DefaultSequencer, n.config.definition())
+		var s *peer.Sequencer
+		s, err = n.member.EnsureSequencer(ctx, peer.DefaultSequencer, n.config.definition())
 		if unreadable := new(cluster.UnreadableError); errors.As(err, &unreadable) && n.member.Err() == nil { // it waits
 			err = n.member.Wait(ctx)
 			continue
@@ -317,7 +317,7 @@ func (n *Node) join(ctx context.Context) error {
 		for range s.Changes(ctx) { // until ctx ends or the member leaves the sequencer
 			n.member.Refresh()
 		}
-		if s.State().Phase == member.Ended {
+		if s.State().Phase == peer.Ended {
 			<-n.member.Done()
 			return n.member.Err()
 		}
@@ -346,9 +346,9 @@ func (n *Node) drain(ctx context.Context) {
 // IDs are ahead of it. With Config.Wait the node waits until that passes.
 func NoNodeID(err error) bool {
 	var behind *fence.ClockBehindError
-	var clock *member.ClockError
-	var order *member.OrderError
-	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order)
+	var clock *peer.ClockError
+	var order *peer.OrderError
+	return errors.Is(err, peer.ErrWaiting) || errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order)
 }
 
 // Ready returns nil when the node can issue IDs.
@@ -356,7 +356,7 @@ func (n *Node) Ready() error { return n.service.Ready() }
 
 // Why returns the reason in an error of a node that is not ready.
 func Why(err error) string {
-	return strings.TrimPrefix(err.Error(), member.ErrNotReady.Error()+": ")
+	return strings.TrimPrefix(err.Error(), peer.ErrNotReady.Error()+": ")
 }
 
 // Given returns how many IDs the node has issued, by sequencer.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -104,7 +104,7 @@ func TestExpelled(t *testing.T) {
 	if err := n.member.Expel(t.Context(), n.MemberID()); err != nil {
 		t.Fatal(err)
 	}
-	if err := ended(t, done); !errors.Is(err, member.ErrExpelled) {
+	if err := ended(t, done); !errors.Is(err, peer.ErrExpelled) {
 		t.Errorf("Run returned %v, want ErrExpelled", err)
 	}
 }
@@ -306,7 +306,7 @@ func TestNodes(t *testing.T) {
 		d.Nodes = nodes
 		return d
 	}
-	const name = member.DefaultSequencer
+	const name = peer.DefaultSequencer
 	any := func(*Config) {}
 	theNode := func(node int64) func(*Config) { return func(c *Config) { c.Node = &node } }
 	for i, tt := range []struct {

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/logtest"
-	"github.com/firn-id/firn/member"
 )
 
 // A node tells once that it gives no IDs, with the reason, and once that it gives them again. Who has given none yet, and who
 // is not ready for a moment, tells nothing.
 func TestOutage(t *testing.T) {
-	cut := fmt.Errorf("%w: the store does not answer", member.ErrNotReady)
+	cut := fmt.Errorf("%w: the store does not answer", peer.ErrNotReady)
 	other := errors.New("another reason")
 	const (
 		stops = `level=ERROR msg="this node gives no IDs" since=2026-11-27T02:47:3`
@@ -29,7 +29,7 @@ func TestOutage(t *testing.T) {
 		"for long":          {[]error{nil, cut, cut, cut, other, other, other}, []string{`code=not_ready why="the store does not answer"`}},
 		"and again":         {[]error{cut, nil, cut, cut, cut, cut, nil, nil}, []string{stops, again}},
 		"twice":             {[]error{nil, cut, cut, cut, nil, cut, cut, cut, nil}, []string{stops, again, stops, again}},
-		"somebody wants it": {[]error{nil, member.ErrDetached, member.ErrDetached, member.ErrDetached}, []string{"level=WARN"}},
+		"somebody wants it": {[]error{nil, peer.ErrDetached, peer.ErrDetached, peer.ErrDetached}, []string{"level=WARN"}},
 	} {
 		var text logtest.Journal
 		var o outage

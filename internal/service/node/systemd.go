@@ -9,7 +9,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 const (
@@ -71,15 +71,15 @@ func (n *Node) supervised() (end func()) {
 // standing returns the node's state for people. It takes the locks that calls take: a stuck node never answers.
 func (n *Node) standing() (text string, ready bool) {
 	_ = n.member.Value()
-	state := member.State{}
-	if s, ok := n.member.Sequencer(member.DefaultSequencer); ok {
+	state := peer.State{}
+	if s, ok := n.member.Sequencer(peer.DefaultSequencer); ok {
 		state = s.State()
 	}
 	err := n.service.Ready()
 	switch {
 	case err != nil:
 		return "not ready: " + Why(err), false
-	case state.Phase == member.Attached:
+	case state.Phase == peer.Attached:
 		return fmt.Sprintf("giving IDs under node ID %d", state.Node), true
 	default:
 		return "giving IDs", true

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/internal/base/unixsocket"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // vitals returns the vital signs that the member can't know.
-func (n *Node) vitals() member.Vitals {
+func (n *Node) vitals() peer.Vitals {
 	v := n.service.Vitals()
 	v.Version, v.Addresses, v.Since = n.config.Build.Version, n.reached, n.began
 	return v

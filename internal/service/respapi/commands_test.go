@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -62,12 +62,12 @@ func TestCommands(t *testing.T) {
 		{"FIRN.DECODE 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
 		{"FIRN.DECODE default 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
 		{"FIRN.DECODE 12x", `-ERR "12x" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y`, ""},
-		{"FIRN.DECODE orders 5", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"INCR orders", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"FIRN.ID orders", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"FIRN.IDS orders 9", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"INCRBY orders 9", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"FIRN.NEXT orders 9", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"FIRN.DECODE orders 5", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"INCR orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"FIRN.ID orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"FIRN.IDS orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"INCRBY orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"FIRN.NEXT orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
 
@@ -149,8 +149,8 @@ func TestInfo(t *testing.T) {
 		}
 	}
 	f := newCounting()
-	f.Err = fmt.Errorf("%w: it has\r\nnot joined yet", member.ErrNotReady)
-	if got := replies(t, newServer(f), "INFO firn\r\n"); strings.Contains(got, "# Server") || !strings.Contains(got, `ready:no\r\nwhy:`+member.ErrNotReady.Error()+`: it has not joined yet\r\n`) {
+	f.Err = fmt.Errorf("%w: it has\r\nnot joined yet", peer.ErrNotReady)
+	if got := replies(t, newServer(f), "INFO firn\r\n"); strings.Contains(got, "# Server") || !strings.Contains(got, `ready:no\r\nwhy:`+peer.ErrNotReady.Error()+`: it has not joined yet\r\n`) {
 		t.Errorf("%s", got)
 	}
 	if got := replies(t, newServer(f), "INFO nothing\r\n"); got != `""` {
@@ -176,7 +176,7 @@ func TestRefusals(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("%w: it has\r\n+not joined", member.ErrNotReady), "-NOTREADY " + member.ErrNotReady.Error() + ": it has  +not joined"},
+		{fmt.Errorf("%w: it has\r\n+not joined", peer.ErrNotReady), "-NOTREADY " + peer.ErrNotReady.Error() + ": it has  +not joined"},
 		{fmt.Errorf("%w: too busy", store.ErrUnavailable), "-UNAVAILABLE " + store.ErrUnavailable.Error() + ": too busy"},
 		{errors.New("surprise"), "-INTERNAL surprise"},
 	} {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/test/servertest"
 )
 

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/metrics"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 func newMetered(f calls.Issuer, m calls.Meter) *Server {
@@ -34,7 +34,7 @@ func TestCommandsAreCounted(t *testing.T) {
 // When many are refused at once, each is; when they are tried one by one, each counts for itself.
 func TestRefusedRunsAreCounted(t *testing.T) {
 	for err, want := range map[error]map[string]int{
-		member.ErrNotReady: {"redis INCR not_ready": 6}, calls.ErrCrowded: {"redis INCR overloaded": 6},
+		peer.ErrNotReady: {"redis INCR not_ready": 6}, calls.ErrCrowded: {"redis INCR overloaded": 6},
 	} {
 		m := servertest.NewMeter()
 		f := newCounting()

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/idtext"
-	"github.com/firn-id/firn/member"
 )
 
 // atOnce is how many equal commands for one ID in a row one call to the service answers.
@@ -245,7 +245,7 @@ func (c *conn) incrBy(args [][]byte) {
 
 // decode is FIRN.DECODE.
 func (c *conn) decode(args [][]byte) {
-	name := member.DefaultSequencer
+	name := peer.DefaultSequencer
 	if len(args) > 1 {
 		name = c.of(args[0])
 		args = args[1:]

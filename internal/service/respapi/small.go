@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 func (c *conn) ping(args [][]byte) {
@@ -90,8 +90,8 @@ func (c *conn) firn(line func(string, any), b *strings.Builder) {
 		line("ready", "yes")
 	}
 	line("cluster", c.s.service.Cluster())
-	line("sequencer", member.DefaultSequencer)
-	switch here, err := c.s.service.Here(c.who, member.DefaultSequencer); {
+	line("sequencer", peer.DefaultSequencer)
+	switch here, err := c.s.service.Here(c.who, peer.DefaultSequencer); {
 	case err != nil:
 		line("state", oneLine(err))
 	default:

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -41,8 +41,8 @@ type facts struct {
 	AsOf     int64  `json:"as_of,omitempty"`    // when the members were read last, while they can't be; 0: unknown
 }
 
-// peer is a member.
-type peer struct {
+// inRing is a member.
+type inRing struct {
 	Watches string `json:"watches,omitempty"`
 	Joined  int64  `json:"joined"`
 	Voter   string `json:"voter,omitempty"` // the machine that is a voter of the quorum and ends with it
@@ -233,7 +233,7 @@ func sceneOf(status calls.Status, r reading, notReady error) *scene {
 		}
 	}
 	for _, m := range status.Members {
-		p := peer{Watches: m.Watches, Joined: m.Joined, process: r.processOf(m.Pulse)}
+		p := inRing{Watches: m.Watches, Joined: m.Joined, process: r.processOf(m.Pulse)}
 		if machine := calls.MachineOf(r.quorum, m.Owner, calls.HostOf(status.Nodes, m.ID)); machine != nil && machine.Role == quorum.Voter {
 			p.Voter = machine.Address
 			p.Last, _, _ = calls.EndsMajority(r.quorum, machine)
@@ -301,7 +301,7 @@ func (r reading) processOf(p calls.Pulse) process {
 	return about
 }
 
-func signsOf(v member.Vitals) signs {
+func signsOf(v peer.Vitals) signs {
 	s := signs{Rate: digits(v.Rate, 2), Given: digits(float64(v.Given), 3)}
 	if v.Verdict != "" {
 		s.Offset = digits(float64(v.Offset.Round(time.Millisecond).Milliseconds()), 2)

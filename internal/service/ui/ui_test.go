@@ -19,17 +19,17 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/ui"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 )
 
 func two() *servertest.Member {
 	f := &servertest.Member{Name: "a"}
-	f.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}})
+	f.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}})
 	f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
 		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
 	return f
@@ -251,7 +251,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 func TestStreamOfAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(servertest.Member)
-		f.Fail(fmt.Errorf("%w: it waits for ids-2:7420", member.ErrNotReady))
+		f.Fail(fmt.Errorf("%w: it waits for ids-2:7420", peer.ErrNotReady))
 		q := servertest.ThreeMachines()
 		q.State.Machines = q.State.Machines[1:]
 		q.State.Machines[1].Leader = true // it was, when it was last heard

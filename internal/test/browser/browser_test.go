@@ -15,11 +15,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -30,13 +30,13 @@ const patience = 2 * time.Minute
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
 	client := memstore.NewService().Client("a")
-	m, err := member.Join(t.Context(), client, member.Options{Owner: "a", Start: lowest})
+	m, err := peer.Join(t.Context(), client, peer.Options{Owner: "a", Start: lowest})
 	if err != nil {
 		t.Fatal(err)
 	}
 	layout := firn.Default
 	layout.Epoch = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout)); err != nil {
+	if _, err := m.EnsureSequencer(t.Context(), peer.DefaultSequencer, cluster.Define(layout)); err != nil {
 		t.Fatal(err)
 	}
 	service := calls.New(m, calls.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})

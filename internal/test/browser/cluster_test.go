@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/service/ui"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -33,7 +33,7 @@ type living struct {
 
 // being is a member with its way to the store.
 type being struct {
-	*member.Member
+	*peer.Member
 	client *memstore.Client
 }
 
@@ -44,10 +44,10 @@ func live(t *testing.T, e *auth.Policy, hosts ...string) *living {
 	for _, host := range hosts {
 		l.join(host)
 	}
-	l.attach(0, member.DefaultSequencer, cluster.Define(firn.Default))
+	l.attach(0, peer.DefaultSequencer, cluster.Define(firn.Default))
 	l.serve(e)
 	for i := range l.members {
-		l.attach(i, member.DefaultSequencer, cluster.Define(firn.Default))
+		l.attach(i, peer.DefaultSequencer, cluster.Define(firn.Default))
 	}
 	return l
 }
@@ -97,13 +97,13 @@ func (l *living) join(host string) *being {
 	b := &being{client: l.store.Client(host)}
 	var err error
 	n := len(l.members)
-	o := member.Options{Owner: host, TTL: 5 * time.Second, Start: lowest, Vitals: func() member.Vitals {
-		return member.Vitals{
+	o := peer.Options{Owner: host, TTL: 5 * time.Second, Start: lowest, Vitals: func() peer.Vitals {
+		return peer.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", n)}, Since: time.Now().Add(-26 * time.Hour),
 			Ready: true, Given: 1 << 40, Rate: 1200 - 50*float64(n),
 		}
 	}}
-	if b.Member, err = member.Join(l.t.Context(), b.client, o); err != nil {
+	if b.Member, err = peer.Join(l.t.Context(), b.client, o); err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() {
@@ -116,7 +116,7 @@ func (l *living) join(host string) *being {
 }
 
 // attach has a member attach to a sequencer. It may have to stand in line.
-func (l *living) attach(i int, name string, d cluster.Definition) *member.Sequencer {
+func (l *living) attach(i int, name string, d cluster.Definition) *peer.Sequencer {
 	l.t.Helper()
 	q, err := l.members[i].EnsureSequencer(l.t.Context(), name, d)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -29,8 +29,8 @@ type crowd struct {
 	made int        // entries and members
 }
 
-func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
-	pulses := map[string]member.Pulse{}
+func (c *crowd) Pulses(context.Context) (map[string]peer.Pulse, error) {
+	pulses := map[string]peer.Pulse{}
 	third := time.Now().UnixMilli() / 10_000 // each member has written its pulse again since the last one
 	for i, id := range c.Value().Members() {
 		if i%100 == 50 { // these are dead
@@ -38,7 +38,7 @@ func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
 		}
 		noise := (int64(i)*7919 + third*104729) % 100
 		ms := time.Duration(noise * 1e6)
-		pulses[id] = member.Pulse{Owner: owner(id), Clock: time.Now().Add(-50 * ms), Every: 10 * time.Second, Vitals: member.Vitals{
+		pulses[id] = peer.Pulse{Owner: owner(id), Clock: time.Now().Add(-50 * ms), Every: 10 * time.Second, Vitals: peer.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: began,
 			Ready: true, Given: uint64(third * 1000), Rate: 200 + float64(noise), Verdict: "agreed", Offset: ms/10 - 5*time.Millisecond,
 			Judged: time.Now(), Left: 30*time.Second - ms, RoundTrip: time.Millisecond + ms/50,
@@ -50,12 +50,12 @@ func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
 var began = time.Now().Add(-50 * time.Hour)
 
 // History is that of an hour in which the rate went up, and a tenth of the members was not ready for a while.
-func (c *crowd) History(context.Context) (hour []member.Minute, err error) {
+func (c *crowd) History(context.Context) (hour []peer.Minute, err error) {
 	now := time.Now().Truncate(time.Minute)
 	for i := range 60 {
-		m := member.Minute{At: now.Add(time.Duration(i-60) * time.Minute)}
+		m := peer.Minute{At: now.Add(time.Duration(i-60) * time.Minute)}
 		for n, id := range c.Value().Members() {
-			node := member.NodeMinute{Owner: owner(id), Ready: n%10 > 0 || i < 20 || i > 25, Rate: float64(100 + 2*i + n%7)}
+			node := peer.NodeMinute{Owner: owner(id), Ready: n%10 > 0 || i < 20 || i > 25, Rate: float64(100 + 2*i + n%7)}
 			if node.Ready {
 				m.Ready++
 			}
@@ -70,7 +70,7 @@ func (c *crowd) History(context.Context) (hour []member.Minute, err error) {
 
 func owner(id string) string { return fmt.Sprintf("rack-%s.example.org", id[1:4]) }
 
-func (c *crowd) Owners(ctx context.Context, name string) (all []member.Owner, err error) {
+func (c *crowd) Owners(ctx context.Context, name string) (all []peer.Owner, err error) {
 	q, err := c.Lookup(ctx, name)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (c *crowd) Owners(ctx context.Context, name string) (all []member.Owner, er
 		case 11:
 			lead = -3 * time.Second
 		}
-		all = append(all, member.Owner{Node: node, Live: true, Name: owner(id), Since: now.Add(-time.Hour), Horizon: now.Add(lead)})
+		all = append(all, peer.Owner{Node: node, Live: true, Name: owner(id), Since: now.Add(-time.Hour), Horizon: now.Add(lead)})
 	}
 	return all, nil
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -375,7 +375,7 @@ func TestHostileNames(t *testing.T) {
 	w.quiet(t, l.url)
 }
 
-func find(t *testing.T, b *being, name string) *member.Sequencer {
+func find(t *testing.T, b *being, name string) *peer.Sequencer {
 	t.Helper()
 	q, ok := b.Sequencer(name)
 	if !ok {

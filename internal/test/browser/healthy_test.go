@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 )
 
 // record has the page note every text of its line of problems, and how many of the nodes its rate is of, in the order in
@@ -28,7 +28,7 @@ func recorded(css string) string {
 func TestHealthyClusterLooksHealthy(t *testing.T) {
 	testenv.Slow(t)
 	l := live(t, local, "host-a", "host-b", "host-c", "host-d", "host-e")
-	l.give(member.DefaultSequencer, 10, 100*time.Millisecond)
+	l.give(peer.DefaultSequencer, 10, 100*time.Millisecond)
 	p := &page{t, openFor(t, 2*time.Minute+patience)}
 	p.visit(l.url, 1440)
 	p.wait(`text("#rate-note")`, "of the whole cluster")
@@ -46,7 +46,7 @@ func TestHealthyClusterLooksHealthy(t *testing.T) {
 	}
 	for i := 0; time.Since(began) < 2*time.Minute; i++ {
 		b := l.join(fmt.Sprintf("host-new-%d", i))
-		l.attach(len(l.members)-1, member.DefaultSequencer, cluster.Define(firn.Default))
+		l.attach(len(l.members)-1, peer.DefaultSequencer, cluster.Define(firn.Default))
 		p.wait(`text("#members-count")`, "6")
 		p.wait(state(b.ID()), "ready")
 		b.Leave()

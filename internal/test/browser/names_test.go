@@ -8,12 +8,12 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -39,9 +39,9 @@ func TestNamesAndQuestions(t *testing.T) {
 	p.wait(`$("#forget").hidden`, "false")
 	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith("b2 asks to join"))`)
 	f.SetNodes(
-		member.NodeRecord{Name: "blue-0", Host: "ids-9", Members: []string{"a1"}, Since: now, Seen: now},
-		member.NodeRecord{Name: "blue-1", Host: "ids-2", Members: []string{"b0", "b2"}, Since: now, Seen: now},
-		member.NodeRecord{Name: "blue-2", Host: "ids-8", Members: []string{"c3"}, Since: now, Seen: now},
+		peer.NodeRecord{Name: "blue-0", Host: "ids-9", Members: []string{"a1"}, Since: now, Seen: now},
+		peer.NodeRecord{Name: "blue-1", Host: "ids-2", Members: []string{"b0", "b2"}, Since: now, Seen: now},
+		peer.NodeRecord{Name: "blue-2", Host: "ids-8", Members: []string{"c3"}, Since: now, Seen: now},
 	)
 	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith("blue-1 (b2) asks to join"))`)
 

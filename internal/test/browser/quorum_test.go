@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/ui"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -30,7 +30,7 @@ func TestQuorum(t *testing.T) {
 	client := memstore.NewService().Client("a")
 	defer client.Close()
 	f := &servertest.Member{Name: "a", Journal: client}
-	f.Fail(fmt.Errorf("%w: the store does not open yet", member.ErrNotReady))
+	f.Fail(fmt.Errorf("%w: the store does not open yet", peer.ErrNotReady))
 	q := &changing{Quorum: servertest.ThreeMachines()}
 	apart := q.State
 	apart.Majority, apart.Self, apart.Waiting = false, "ids-3:7420", "nobody answers; waiting for ids-1:7420 (connection refused), ids-2:7420 (no answer)"

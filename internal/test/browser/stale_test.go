@@ -9,37 +9,37 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/ui"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
 // told is a cluster of three of which a test says what is known.
-func told(t *testing.T) (*servertest.Member, map[string]member.Pulse, string) {
+func told(t *testing.T) (*servertest.Member, map[string]peer.Pulse, string) {
 	t.Helper()
 	return toldTo(t, local, calls.Options{})
 }
 
 // toldTo is told for callers under a policy.
-func toldTo(t *testing.T, policy *auth.Policy, o calls.Options) (*servertest.Member, map[string]member.Pulse, string) {
+func toldTo(t *testing.T, policy *auth.Policy, o calls.Options) (*servertest.Member, map[string]peer.Pulse, string) {
 	t.Helper()
 	client := memstore.NewService().Client("a")
 	t.Cleanup(func() { client.Close() })
 	f := &servertest.Member{Name: "a1", Journal: client}
 	commands := []cluster.Command{cluster.CreateSequencer{Sequencer: "default", Definition: nodes(24)}}
-	pulses, now := map[string]member.Pulse{}, time.Now()
+	pulses, now := map[string]peer.Pulse{}, time.Now()
 	for i, id := range []string{"a1", "b2", "c3"} {
 		commands = append(commands, cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}, cluster.Attach{Sequencer: "default", Member: id})
-		pulses[id] = member.Pulse{Mark: id, Owner: "host-" + id, Since: now, Clock: now, Every: 10 * time.Minute, Vitals: member.Vitals{
+		pulses[id] = peer.Pulse{Mark: id, Owner: "host-" + id, Since: now, Clock: now, Every: 10 * time.Minute, Vitals: peer.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: now.Add(-time.Hour),
 			Ready: true, Given: 1234567, Rate: 1000, Verdict: "agreed", Offset: time.Duration(i) * 20 * time.Millisecond, Judged: now, Left: 20 * time.Minute, RoundTrip: 2 * time.Millisecond,
 		}}
-		f.Owned = append(f.Owned, member.Owner{Node: int64(i), Live: true, Name: "host-" + id, Since: now, Horizon: now.Add(time.Hour)})
+		f.Owned = append(f.Owned, peer.Owner{Node: int64(i), Live: true, Name: "host-" + id, Since: now, Horizon: now.Add(time.Hour)})
 	}
 	f.Apply(commands...)
 	for i, c := range commands {
@@ -82,7 +82,7 @@ func TestNothingStaleLooksFresh(t *testing.T) {
 	p.pictures("dashboard-well")
 
 	// One is killed: its pulse is gone.
-	gone := map[string]member.Pulse{"a1": pulses["a1"], "c3": pulses["c3"]}
+	gone := map[string]peer.Pulse{"a1": pulses["a1"], "c3": pulses["c3"]}
 	f.SetPulses(gone)
 	p.waitFor(state("b2") + `.startsWith("gone since ")`)
 	p.wait(`$("#ring [data-id=b2]").classList.contains("dead")`, "true")
@@ -113,7 +113,7 @@ func TestNothingStaleLooksFresh(t *testing.T) {
 	p.waitFor(`text("[data-kind=doubt] b") >= 2`) // its own horizon is confirmed until the last reading is old
 	own := pulses["a1"]
 	own.Vitals.Ready, own.Vitals.Code, own.Vitals.Why = false, "not_ready", "the horizon is reached"
-	f.SetPulses(map[string]member.Pulse{"a1": own, "b2": pulses["b2"], "c3": pulses["c3"]})
+	f.SetPulses(map[string]peer.Pulse{"a1": own, "b2": pulses["b2"], "c3": pulses["c3"]})
 	p.wait(state("a1"), "not ready")
 	p.waitFor(`text("#member").includes("the horizon is reached")`)
 	p.waitFor(`text("#problems").includes("store")`)
@@ -133,7 +133,7 @@ func TestClockProblem(t *testing.T) {
 	wrong.Clock = wrong.Clock.Add(2 * time.Hour)
 	wrong.Vitals.Ready, wrong.Vitals.Code, wrong.Vitals.Why = false, "clock", "this clock is 2h0m ahead of 2 of 2 others"
 	wrong.Vitals.Verdict, wrong.Vitals.Against, wrong.Vitals.Others, wrong.Vitals.Offset, wrong.Vitals.Rate = "ahead", 2, 2, 2*time.Hour, 0
-	f.SetPulses(map[string]member.Pulse{"a1": pulses["a1"], "b2": wrong, "c3": pulses["c3"]})
+	f.SetPulses(map[string]peer.Pulse{"a1": pulses["a1"], "b2": wrong, "c3": pulses["c3"]})
 	p := &page{t, open(t)}
 	p.visit(url, 1440)
 	p.waitFor(`text("#problems li").includes("ahead of 2 of 2 others") && text("#problems li").includes("b2")`)
@@ -158,17 +158,17 @@ func TestLastHour(t *testing.T) {
 	testenv.Slow(t)
 	f, _, url := told(t)
 	now := time.Now().Truncate(time.Minute)
-	var hour []member.Minute
+	var hour []peer.Minute
 	for i := range 60 {
 		ready := 3
 		if i > 30 && i < 36 {
 			ready = 2
 		}
-		m := member.Minute{At: now.Add(time.Duration(i-59) * time.Minute), Members: 3, Ready: ready}
+		m := peer.Minute{At: now.Add(time.Duration(i-59) * time.Minute), Members: 3, Ready: ready}
 		for n := range 3 {
 			rate := float64(400 + 300*n + (i*(n+3)*37)%200)
 			m.Rate += rate
-			m.Nodes = append(m.Nodes, member.NodeMinute{Owner: "host-" + []string{"a1", "b2", "c3"}[n], Ready: n != 1 || ready == 3, Rate: rate, Offset: time.Duration(n*i) * time.Millisecond})
+			m.Nodes = append(m.Nodes, peer.NodeMinute{Owner: "host-" + []string{"a1", "b2", "c3"}[n], Ready: n != 1 || ready == 3, Rate: rate, Offset: time.Duration(n*i) * time.Millisecond})
 		}
 		hour = append(hour, m)
 	}

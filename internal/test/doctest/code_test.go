@@ -23,7 +23,7 @@ const declared = `ctx context.Context, store storepkg.Store, m *member.Member, s
 // packages are what blocks of Go may import, by name.
 var packages = map[string]string{
 	"firn": "github.com/firn-id/firn", "client": "github.com/firn-id/firn/client",
-	"cluster": "github.com/firn-id/firn/cluster", "member": "github.com/firn-id/firn/member",
+	"member": "github.com/firn-id/firn/member", "sequencer": "github.com/firn-id/firn/sequencer",
 	"etcdstore": "github.com/firn-id/firn/store/etcdstore", "memstore": "github.com/firn-id/firn/store/memstore",
 	"pgstore":  "github.com/firn-id/firn/store/pgstore",
 	"storepkg": "github.com/firn-id/firn/store",

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/test/etcdtest"
 	"github.com/firn-id/firn/internal/test/responsive"
 	"github.com/firn-id/firn/internal/test/testenv"

@@ -13,7 +13,7 @@ import (
 // directory that DRILLS names. The one that takes the file away dies, as by kill -9; while there is one that ends in
 // .hold it waits.
 func drilled() map[string]string {
-	return map[string]string{filepath.Join("..", "..", "..", "member", "drill.go"): `package member
+	return map[string]string{filepath.Join("..", "..", "..", "internal", "core", "peer", "drill.go"): `package peer
 
 import (
 	"os"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/test/etcdtest"
 	"github.com/firn-id/firn/internal/test/testenv"
 )

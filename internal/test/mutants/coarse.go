@@ -63,9 +63,9 @@ var coarse = []mutant{
 		".", "^TestShortWayFollowsTheRule$",
 	},
 	{
-		"fences go by the clock that ticks", "member/member.go",
+		"fences go by the clock that ticks", "internal/core/peer/member.go",
 		"time.Unix(0, m.options.Clock.Now())", "time.Unix(0, m.clock.Now())",
-		"./member", "^TestFencesGoByTheTrueClock$",
+		"./internal/core/peer", "^TestFencesGoByTheTrueClock$",
 	},
 	{
 		"the look-ahead does not follow", "wait.go",

@@ -24,7 +24,7 @@ var hotPath = []struct {
 }{
 	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "TryFill", "quick", "reserve", "enter", "read", "now"}},
 	{"coarse_clock.go", "PausePoint", []string{"Now", "Sync", "look", "wake"}},
-	{"member/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take", "own"}},
+	{"internal/core/peer/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take", "own"}},
 }
 
 const declaration = `package firn
@@ -61,7 +61,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	test := exec.Command("go", "test", argument, "-tags=pausepoints", "-v", "-run=^TestPausedAtEveryPoint$", "./member")
+	test := exec.Command("go", "test", argument, "-tags=pausepoints", "-v", "-run=^TestPausedAtEveryPoint$", "./internal/core/peer")
 	test.Stdout, test.Stderr = os.Stdout, os.Stderr
 	return test.Run()
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -56,7 +56,7 @@ func TestGrowth(t *testing.T) {
 	report(fmt.Sprintf("it has caught up, in %v", round(time.Since(since))))
 
 	for i, s := range stores { // who stays shortens the members' log
-		m, err := member.Join(t.Context(), s, member.Options{Owner: fmt.Sprint("stays ", i)})
+		m, err := peer.Join(t.Context(), s, peer.Options{Owner: fmt.Sprint("stays ", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func change(t *testing.T, stores []store.Store, count int64) {
 		all.Go(func() {
 			for n := left.Add(-1); n >= 0 && !t.Failed(); n = left.Add(-1) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				m, err := member.Join(ctx, s, member.Options{Owner: fmt.Sprint("member ", n)})
+				m, err := peer.Join(ctx, s, peer.Options{Owner: fmt.Sprint("member ", n)})
 				cancel()
 				if err != nil {
 					t.Error(err)

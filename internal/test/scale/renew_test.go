@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 )
 
 // Members of a quorum write their horizons with one transaction each third of a window, and the quorum writes nothing of
@@ -23,7 +23,7 @@ func TestRenewals(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range size {
 		all.Go(func() {
-			m, err := member.Join(t.Context(), stores[i%len(stores)], member.Options{Owner: fmt.Sprint("member ", i), Window: window})
+			m, err := peer.Join(t.Context(), stores[i%len(stores)], peer.Options{Owner: fmt.Sprint("member ", i), Window: window})
 			if err != nil {
 				t.Error(err)
 				return

@@ -24,9 +24,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -57,14 +57,14 @@ func run(t *testing.T, size int) {
 	stores := openStores(t, size)
 	entries := follow(t, stores[0])
 	began, before, used := time.Now(), count(t), cpu()
-	peers := make([]*peer, size)
+	peers := make([]*living, size)
 	var all sync.WaitGroup
 	for i := range peers {
-		peers[i] = &peer{store: &mortal{Store: stores[i%len(stores)]}}
+		peers[i] = &living{store: &mortal{Store: stores[i%len(stores)]}}
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			peers[i].Member, peers[i].err = member.Join(ctx, peers[i].store, member.Options{Owner: fmt.Sprint("peer ", i)})
+			peers[i].Member, peers[i].err = peer.Join(ctx, peers[i].store, peer.Options{Owner: fmt.Sprint("peer ", i)})
 		})
 	}
 	all.Wait()
@@ -106,15 +106,15 @@ func run(t *testing.T, size int) {
 	_ = live
 }
 
-// peer is a member, and the way to the store that it can be cut off from for good.
-type peer struct {
-	*member.Member
+// living is a member, and the way to the store that it can be cut off from for good.
+type living struct {
+	*peer.Member
 	store *mortal
 	err   error
 }
 
 // agree waits until all peers hold the same value, in which exactly they are members.
-func agree(t *testing.T, peers []*peer, since time.Time) time.Duration {
+func agree(t *testing.T, peers []*living, since time.Time) time.Duration {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		agreed := 0
@@ -134,9 +134,9 @@ func agree(t *testing.T, peers []*peer, since time.Time) time.Duration {
 }
 
 // die kills some, and waits until the others know.
-func die(t *testing.T, peers, dying []*peer) (time.Duration, []*peer) {
+func die(t *testing.T, peers, dying []*living) (time.Duration, []*living) {
 	t.Helper()
-	live := slices.DeleteFunc(slices.Clone(peers), func(p *peer) bool { return slices.Contains(dying, p) })
+	live := slices.DeleteFunc(slices.Clone(peers), func(p *living) bool { return slices.Contains(dying, p) })
 	began := time.Now()
 	var all sync.WaitGroup
 	for _, p := range dying {

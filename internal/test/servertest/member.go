@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -22,16 +22,16 @@ type Member struct {
 	Name     string // its ID
 	Of       string // the ID of its cluster
 	Journal  store.Log
-	Recalled store.Batch    // what it remembers of the log; empty: it has not read it
-	Owned    []member.Owner // of every sequencer
+	Recalled store.Batch  // what it remembers of the log; empty: it has not read it
+	Owned    []peer.Owner // of every sequencer
 	OwnedErr error
 	Wrote    time.Time // when the store answered a write
 
 	mu     sync.Mutex // guards what follows
 	value  cluster.Value
-	pulses map[string]member.Pulse
-	hour   []member.Minute
-	nodes  []member.NodeRecord
+	pulses map[string]peer.Pulse
+	hour   []peer.Minute
+	nodes  []peer.NodeRecord
 	err    error
 }
 
@@ -55,14 +55,14 @@ func (m *Member) SetValue(v cluster.Value) {
 }
 
 // SetPulses sets the pulses.
-func (m *Member) SetPulses(pulses map[string]member.Pulse) {
+func (m *Member) SetPulses(pulses map[string]peer.Pulse) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pulses = maps.Clone(pulses)
 }
 
 // SetHistory sets the minutes of the last hour.
-func (m *Member) SetHistory(hour []member.Minute) {
+func (m *Member) SetHistory(hour []peer.Minute) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hour = hour
@@ -95,7 +95,7 @@ func (m *Member) Value() cluster.Value {
 // Log returns Journal, and a member.ErrNotReady when there is none.
 func (m *Member) Log() (store.Log, error) {
 	if m.Journal == nil {
-		return nil, fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+		return nil, fmt.Errorf("%w: its store is not open yet", peer.ErrNotReady)
 	}
 	return m.Journal, nil
 }
@@ -103,13 +103,13 @@ func (m *Member) Log() (store.Log, error) {
 // Recent returns Recalled, as read now.
 func (m *Member) Recent() (store.Batch, time.Time, error) {
 	if m.Recalled.Checkpoint == nil && len(m.Recalled.Entries) == 0 {
-		return store.Batch{}, time.Time{}, member.ErrNotReady
+		return store.Batch{}, time.Time{}, peer.ErrNotReady
 	}
 	return m.Recalled, time.Now(), nil
 }
 
 // Vitals returns those in the member's pulse.
-func (m *Member) Vitals() member.Vitals {
+func (m *Member) Vitals() peer.Vitals {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pulses[m.Name].Vitals
@@ -122,35 +122,35 @@ func (m *Member) Wall() time.Time { return time.Now() }
 func (m *Member) Answered() time.Time { return m.Wrote }
 
 // Pulses returns what SetPulses has set.
-func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {
+func (m *Member) Pulses(context.Context) (map[string]peer.Pulse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pulses, m.err
 }
 
 // PulseOf returns one of what SetPulses has set.
-func (m *Member) PulseOf(_ context.Context, id string) (member.Pulse, error) {
+func (m *Member) PulseOf(_ context.Context, id string) (peer.Pulse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pulses[id], m.err
 }
 
 // History returns what SetHistory has set.
-func (m *Member) History(context.Context) ([]member.Minute, error) {
+func (m *Member) History(context.Context) ([]peer.Minute, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.hour, m.err
 }
 
 // SetNodes sets what is kept about nodes.
-func (m *Member) SetNodes(nodes ...member.NodeRecord) {
+func (m *Member) SetNodes(nodes ...peer.NodeRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nodes = nodes
 }
 
 // Nodes returns what SetNodes has set.
-func (m *Member) Nodes(context.Context) ([]member.NodeRecord, error) {
+func (m *Member) Nodes(context.Context) ([]peer.NodeRecord, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.nodes), m.err
@@ -160,22 +160,22 @@ func (m *Member) Nodes(context.Context) ([]member.NodeRecord, error) {
 func (m *Member) Forget(_ context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.nodes, func(r member.NodeRecord) bool { return r.Name == name })
+	i := slices.IndexFunc(m.nodes, func(r peer.NodeRecord) bool { return r.Name == name })
 	switch {
 	case m.err != nil:
 		return m.err
 	case i < 0:
-		return member.ErrNoNode
+		return peer.ErrNoNode
 	}
 	if _, alive := m.pulses[m.nodes[i].Member()]; alive {
-		return member.ErrAlive
+		return peer.ErrAlive
 	}
 	m.nodes = slices.Delete(slices.Clone(m.nodes), i, i+1)
 	return nil
 }
 
 // Owners returns Owned and OwnedErr.
-func (m *Member) Owners(context.Context, string) ([]member.Owner, error) {
+func (m *Member) Owners(context.Context, string) ([]peer.Owner, error) {
 	return m.Owned, m.OwnedErr
 }
 
@@ -198,7 +198,7 @@ func (m *Member) Skip(_ context.Context, position int64) error {
 	if position == StoppedAt {
 		return m.Ready()
 	}
-	return &member.SkipError{Position: position, Why: "this node can read the log; ask one that can't"}
+	return &peer.SkipError{Position: position, Why: "this node can read the log; ask one that can't"}
 }
 
 // Expel applies the command to the value, like the methods below.
@@ -243,24 +243,24 @@ func (m *Member) order(c cluster.Command) error {
 	defer m.mu.Unlock()
 	v, outcome := cluster.Apply(m.value, cluster.Entry{Position: m.value.Position() + 1, Command: c})
 	if outcome.Result == cluster.Refused {
-		return &member.RefusedError{Command: c, Why: outcome.Why}
+		return &peer.RefusedError{Command: c, Why: outcome.Why}
 	}
 	m.value = v
 	return nil
 }
 
 // Attach never attaches.
-func (m *Member) Attach(_ context.Context, name string) (*member.Sequencer, error) {
+func (m *Member) Attach(_ context.Context, name string) (*peer.Sequencer, error) {
 	return nil, m.none(name)
 }
 
 // AttachOnDemand never attaches.
-func (m *Member) AttachOnDemand(_ context.Context, name string) (*member.Sequencer, error) {
+func (m *Member) AttachOnDemand(_ context.Context, name string) (*peer.Sequencer, error) {
 	return nil, m.none(name)
 }
 
 // Sequencer finds nothing.
-func (m *Member) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
+func (m *Member) Sequencer(string) (*peer.Sequencer, bool) { return nil, false }
 
 // Lookup finds what is in the value.
 func (m *Member) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
@@ -274,7 +274,7 @@ func (m *Member) none(name string) error {
 	if err := m.Ready(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
+	return fmt.Errorf("%w: %q", peer.ErrNoSequencer, name)
 }
 
 // First is the first ID of an Issuer: above 2^53, so that it is seen when one is handled as a float.

@@ -23,7 +23,7 @@ const (
 
 // public are the packages that applications build on. Everything else is internal, a program or an example.
 var public = []string{
-	".", "api/firnv1", "client", "cluster", "member",
+	".", "api/firnv1", "client", "member", "sequencer",
 	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/pgstore", "store/quorum", "store/storetest", "store/zkstore",
 }
 
@@ -144,12 +144,12 @@ func TestEmbeddingAMemberLinksNoServer(t *testing.T) {
 		all := deps(t, pkg)
 		return slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, server) }), len(all)
 	}
-	for pkg, most := range map[string]int{"./member": 135, "./store/etcdstore": 375, "./store/pgstore": 215, "./store/zkstore": 190, "./examples/orders": 405} {
+	for pkg, most := range map[string]int{"./internal/core/peer": 135, "./store/etcdstore": 375, "./store/pgstore": 215, "./store/zkstore": 190, "./examples/orders": 405} {
 		if linked, packages := linksServer(pkg); linked || packages > most {
 			t.Errorf("%s links %d packages, etcd's server among them: %v; want at most %d without it", pkg, packages, linked, most)
 		}
 	}
-	for _, pkg := range []string{"./member", "./store/pgstore", "./store/zkstore"} {
+	for _, pkg := range []string{"./internal/core/peer", "./store/pgstore", "./store/zkstore"} {
 		all := deps(t, pkg)
 		if i := slices.IndexFunc(all, func(name string) bool {
 			return strings.HasPrefix(name, "go.etcd.io/") || strings.HasPrefix(name, "google.golang.org/grpc")

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/journal"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // Failure is a rule that does not hold.
@@ -32,7 +32,7 @@ type lane struct {
 	layout        firn.Layout
 }
 
-func newLane(by string, s *member.Sequencer) lane {
+func newLane(by string, s *peer.Sequencer) lane {
 	l := s.Layout()
 	l.Epoch = l.Epoch.UTC() // so that layouts can be compared
 	return lane{by, s.Name(), l}
@@ -161,7 +161,7 @@ func (w *world) settle() {
 			ctx, cancel := context.WithTimeout(w.ctx, bound)
 			defer cancel()
 			s, err := p.member.EnsureSequencer(ctx, final, last)
-			for ; errors.Is(err, member.ErrNotReady) && ctx.Err() == nil; s, err = p.member.EnsureSequencer(ctx, final, last) {
+			for ; errors.Is(err, peer.ErrNotReady) && ctx.Err() == nil; s, err = p.member.EnsureSequencer(ctx, final, last) {
 				time.Sleep(100 * time.Millisecond) // it has just found that the store has lost data
 			}
 			if err != nil {
@@ -184,7 +184,7 @@ func (w *world) settle() {
 // living are the processes that run and were not expelled.
 func (w *world) living() (all []*process) {
 	for _, m := range w.machines {
-		if p := m.process; p != nil && !errors.Is(p.member.Err(), member.ErrExpelled) {
+		if p := m.process; p != nil && !errors.Is(p.member.Err(), peer.ErrExpelled) {
 			all = append(all, p)
 		}
 	}
@@ -248,7 +248,7 @@ func (w *world) unserved(p *process, v cluster.Value, id string) error {
 		if !ok {
 			return fmt.Errorf("%s has no handle of %s, of which it holds %v", p.name, name, held)
 		}
-		var early *member.EarlyError
+		var early *peer.EarlyError
 		err := w.takeOf(p.handle(s), 1)
 		if errors.As(err, &early) { // another generation came in between when it was created
 			continue

@@ -1,4 +1,4 @@
-// Command worlds runs whole clusters in simulated time: members of package member over a store in memory that delays,
+// Command worlds runs whole clusters in simulated time: members of package peer over a store in memory that delays,
 // loses and reorders, with everything that members, operators and machines do, chosen by a seed. It checks that no ID
 // comes twice and that all is well once the trouble ends, and shrinks a world in which that fails. Run it in the module's
 // root:

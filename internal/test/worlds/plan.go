@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -34,7 +34,7 @@ type Machine struct {
 	NodeIDs     int
 	Ahead       time.Duration // its clock, from the beginning to the end
 	Wish        *cluster.Range
-	Order       member.Order
+	Order       peer.Order
 	Shared      bool           // it waits before it founds a cluster
 	Region      cluster.Region `json:",omitzero"` // each has a store and a cluster of its own
 }
@@ -207,7 +207,7 @@ func (p Plan) String() string {
 		if m.Wish != nil {
 			fmt.Fprintf(&b, ", only node IDs %d to %d", m.Wish.From, m.Wish.To)
 		}
-		if m.Order == member.WaitForIDs {
+		if m.Order == peer.WaitForIDs {
 			b.WriteString(", and it waits until its IDs would be the greatest")
 		}
 		b.WriteByte('\n')

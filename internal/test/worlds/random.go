@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -85,7 +85,7 @@ func (m *maker) machines() {
 			c.Wish = pick(m, &cluster.Range{From: 0, To: 0}, &cluster.Range{From: 1, To: 3})
 		}
 		if m.chance(8) {
-			c.Order = member.WaitForIDs
+			c.Order = peer.WaitForIDs
 		}
 		if m.apart { // with shares of the node IDs of different sizes
 			c.Wish, c.Region = nil, [...]cluster.Region{{Number: 2, Of: 8}, {Number: 3, Of: 4}}[i%2]

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -81,7 +81,7 @@ type process struct {
 	*machine
 	world   *world
 	name    string
-	member  *member.Member
+	member  *peer.Member
 	session atomic.Pointer[memstore.Session]
 	journal *bytes.Buffer // nil: it keeps none
 
@@ -91,7 +91,7 @@ type process struct {
 
 // handle is a sequencer as a process knows it.
 type handle struct {
-	*member.Sequencer
+	*peer.Sequencer
 	process *process
 	lane    lane
 	over    string // why it may give no ID any more; guarded by world.mu
@@ -243,7 +243,7 @@ func (w *world) start(m *machine) {
 	if m.starts > 1 {
 		p.name = fmt.Sprintf("%s (start %d)", m.Name, m.starts)
 	}
-	o := member.Options{
+	o := peer.Options{
 		Region: m.Region, TTL: m.TTL, Window: m.Window, NodeIDs: m.NodeIDs, Owner: m.Name, Order: m.Order,
 		CheckpointEvery: w.Checkpoint, Clock: firn.NewSteadyClockFrom(0, m.read),
 		Start: func(nodes cluster.Range) int64 { return nodes.From + int64(w.Seed%uint64(nodes.Size())) },
@@ -262,7 +262,7 @@ func (w *world) start(m *machine) {
 		}
 	}
 	var err error
-	if p.member, err = member.Start(func(context.Context) (store.Store, error) { return p, nil }, o); err != nil {
+	if p.member, err = peer.Start(func(context.Context) (store.Store, error) { return p, nil }, o); err != nil {
 		w.fail("a member starts", "%s: %v", p.name, err)
 		return
 	}
@@ -322,7 +322,7 @@ func (w *world) over(p *process, why string) {
 }
 
 // handle notes a handle of a sequencer, and returns what is known of it.
-func (p *process) handle(s *member.Sequencer) *handle {
+func (p *process) handle(s *peer.Sequencer) *handle {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range p.handles[s.Name()] {
@@ -466,7 +466,7 @@ func (v verb) do(ctx context.Context) error {
 	case Detach:
 		s, ok := m.Sequencer(e.Sequencer)
 		if !ok {
-			return member.ErrNoSequencer
+			return peer.ErrNoSequencer
 		}
 		return s.Detach(ctx)
 	case Destroy:
@@ -491,14 +491,14 @@ func (v verb) do(ctx context.Context) error {
 func (v verb) ensure(ctx context.Context) error {
 	m := v.process.member
 	s, err := m.EnsureSequencer(ctx, v.Sequencer, v.world.Definitions[v.Definition])
-	if errors.Is(err, member.ErrSequencerExists) {
+	if errors.Is(err, peer.ErrSequencerExists) {
 		s, err = m.Attach(ctx, v.Sequencer)
 	}
 	return v.process.got(s, err)
 }
 
 // got notes the handle that a verb returned.
-func (p *process) got(s *member.Sequencer, err error) error {
+func (p *process) got(s *peer.Sequencer, err error) error {
 	if s != nil {
 		p.handle(s)
 	}

@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// TestSequencersOfARegion is about a cluster that has one: all its sequencers are in it, nobody gets a node ID of another,
+// and a checkpoint keeps it.
+func TestSequencersOfARegion(t *testing.T) {
+	quarter := Region{Number: 2, Of: 4}
+	v := must(t, joined(t, Value{}, "a"), CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: quarter, Start: 5})
+	for _, other := range []Region{{}, {Number: 1, Of: 4}, {Number: 2, Of: 8}, {Number: 1, Of: 2}} {
+		c := CreateSequencer{Sequencer: "other", Definition: small(8, Allocation{}), Region: other}
+		if _, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out.Result != Refused {
+			t.Errorf("a sequencer of %v beside one of %v: %v", other, quarter, out)
+		}
+	}
+	v = must(t, v, CreateSequencer{Sequencer: "other", Definition: small(4, Allocation{}), Region: quarter})
+	v = must(t, v, Attach{"s", "a", nil, 8}, Attach{"other", "a", nil, 8})
+	for _, at := range []Value{v, restore(t, checkpoint(t, v))} {
+		s, _ := at.Sequencer("s")
+		other, _ := at.Sequencer("other")
+		region, ok := at.Region()
+		if !ok || region != quarter || s.Region() != quarter || s.NodeIDs() != (Range{From: 4, To: 5}) || s.Free() != 0 || !slices.Equal(s.Held("a"), []int64{5, 4}) ||
+			!slices.Equal(other.Held("a"), []int64{2}) {
+			t.Errorf("%v: %v, s %v of %v, other %v", at, region, s.Held("a"), s.NodeIDs(), other.Held("a"))
+		}
+	}
+	for _, node := range []int64{0, 3, 6} {
+		c := Move{"s", node, "a"}
+		if _, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out.Result != Refused || out.Why != fmt.Sprintf("there is no node ID %d; want 4 to 5", node) {
+			t.Errorf("the node ID %d of another region is given: %v", node, out)
+		}
+	}
+	v = must(t, v, DestroySequencer{"s", 0}, DestroySequencer{"other", 0})
+	if region, ok := v.Region(); ok {
+		t.Errorf("without sequencers it is %v", region)
+	}
+	must(t, v, CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{})})
+}
+
+// TestCheckpointsOfRegions is about those that no log can lead to.
+func TestCheckpointsOfRegions(t *testing.T) {
+	v := must(t, joined(t, Value{}, "a"), CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: Region{Number: 1, Of: 2}, Start: 6}, Attach{"s", "a", nil, 0})
+	refuses(t, string(checkpoint(t, v)), []damage{
+		{`"region":"1/2"`, `"region":"1/3"`, "region"},
+		{`"region":"1/2"`, `"region":"0/2"`, "start at 6; want 0 to 3"},
+		{`"region":"1/2"`, `"region":"1/4"`, "start at 6; want 2 to 3"},
+		{`"region":"1/2"`, `"region":"1/16"`, "8 node IDs for 16 regions"},
+		{`,"region":"1/2"`, ``, "4 node IDs are free or held; want 8"},
+		{`"start":6`, `"start":8`, "start at 8; want 4 to 7"},
+		{`[7,7]`, `[7,8]`, "fresh node IDs 7 to 8; want 7 to 7"},
+		{`"node":6`, `"node":3`, "node ID 3"},
+	})
+}

@@ -1,0 +1,489 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// Sequencer is a named ID space at a value: which members want node IDs, and which ones each has. It is immutable
+// and safe for concurrent use.
+type Sequencer struct {
+	definition Definition
+	allocation Allocation // the one in force
+	region     Region
+	created    int64               // the position of its create-sequencer command
+	wanting    tree[string, *want] // every attached member
+	waiting    tree[int64, string] // the attached without a node ID, in the order of their attach
+	paused     tree[int64, string] // the attached that can't have one as they serve another sequencer of the policy
+	holding    tree[int64, string] // the attached with a node ID, in the same order
+	several    tree[place, string] // those of them that want several, by how many they have; who wants more is marked
+	nodes      tree[int64, string] // the member that has each node ID
+	free       freeList
+	drained    tree[string, struct{}] // the members that may not attach
+}
+
+// want is what an attached member wants and has. It is immutable.
+type want struct {
+	member string
+	since  int64   // the position of its attach
+	nodes  *Range  // the node IDs that it accepts; nil means all
+	most   int     // how many it wants
+	held   []int64 // those that it has; it gives back the last one first
+}
+
+// accepts reports whether the member accepts a node ID.
+func (w *want) accepts(node int64) bool {
+	return w.nodes == nil || w.nodes.Holds(node)
+}
+
+// place is where a member stands among those that want several node IDs: who has fewer stands before who has more,
+// and of those with equally many who attached first.
+type place string
+
+func (w *want) place() place {
+	return place(binary.BigEndian.AppendUint64([]byte{byte(len(w.held))}, uint64(w.since)))
+}
+
+// has returns how many node IDs the member has.
+func (p place) has() int { return int(p[0]) }
+
+// Definition returns what the sequencer was created with.
+func (s Sequencer) Definition() Definition { return s.definition }
+
+// Created returns the position of the entry that created it. That position tells the generations of a name apart.
+func (s Sequencer) Created() int64 { return s.created }
+
+// Held returns the node IDs that a member has, or nil. The member gives back the last one first: the latest that it
+// was given, unless that was by a Move. The caller does not change them.
+func (s Sequencer) Held(member string) []int64 {
+	if w := s.want(member); w != nil {
+		return w.held
+	}
+	return nil
+}
+
+// Attached reports whether a member is attached: it has a node ID or waits for one.
+func (s Sequencer) Attached(member string) bool { return s.wanting.has(member) }
+
+// Allocation returns how many of the attached members get a node ID now: that of the definition, or of the last
+// Allocate.
+func (s Sequencer) Allocation() Allocation { return s.allocation }
+
+// Drained reports whether a member may not attach, see Drain.
+func (s Sequencer) Drained(member string) bool { return s.drained.has(member) }
+
+// DrainedMembers yields the members that may not attach, in the order of their IDs.
+func (s Sequencer) DrainedMembers() iter.Seq[string] { return keys(s.drained) }
+
+// Nodes yields the node IDs in use, in ascending order, with the members that have them.
+func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
+
+// NeverHeld reports whether no member has had a node ID since the sequencer was created. It is false for those of other
+// regions, of which this cluster knows nothing.
+func (s Sequencer) NeverHeld(node int64) bool { return s.free.neverTaken(node) }
+
+// Waiting returns the attached members without a node ID, in the order of their attach. After them come the attached
+// that have to wait until the policy lets them serve this sequencer, see Value.Assigned.
+func (s Sequencer) Waiting() []string {
+	members := make([]string, 0, s.waiting.len()+s.paused.len())
+	for _, line := range []tree[int64, string]{s.waiting, s.paused} {
+		for _, member := range line.all() {
+			members = append(members, member)
+		}
+	}
+	return members
+}
+
+// WantingMore returns the members that have a node ID and want more, first who gets the next one.
+func (s Sequencer) WantingMore() []string {
+	var members []string
+	for i := range s.several.marked() {
+		_, member := s.several.atMarked(i)
+		members = append(members, member)
+	}
+	return members
+}
+
+// Lacking returns the members that wait for a node ID of a sequencer because none that they accept is free, rather than
+// because of the allocation or the policy, in the order of their attach.
+func (v Value) Lacking(sequencer string) []string {
+	s, _ := v.sequencers.get(sequencer)
+	wanted := min(holders(s.allocation, v.peers.len()), int64(s.wanting.len()-s.paused.len()))
+	var members []string
+	for _, member := range s.waiting.all() {
+		if int64(s.holding.len()+len(members)) >= wanted {
+			break
+		}
+		members = append(members, member)
+	}
+	return members
+}
+
+// Region returns the region that it was created in.
+func (s Sequencer) Region() Region { return s.region }
+
+// NodeIDs returns the node IDs that members of this cluster can get: those of the region.
+func (s Sequencer) NodeIDs() Range {
+	nodes, _ := s.region.Nodes(s.definition) // it was validated
+	return nodes
+}
+
+// Free returns how many node IDs no member has.
+func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - int64(s.nodes.len()) }
+
+func (c CreateSequencer) apply(v *Value) Outcome {
+	s, ok := v.sequencers.get(c.Sequencer)
+	switch {
+	case !ok:
+		if region, has := v.Region(); has && region != c.Region {
+			return refused(fmt.Sprintf("the sequencers of this cluster are those of another region, %v", region))
+		}
+		if err := c.Check(*v); err != nil {
+			return refused(err.Error())
+		}
+		s = Sequencer{definition: c.Definition, region: c.Region, allocation: c.Definition.Allocation.Plain(), created: v.position}
+		s.free = newFreeList(s.NodeIDs(), c.Start)
+		v.sequencers = v.sequencers.put(c.Sequencer, s)
+		return applied
+	case s.definition.Equal(c.Definition):
+		return unchanged
+	default:
+		return refused("there is a sequencer of this name with another definition")
+	}
+}
+
+func (c DestroySequencer) apply(v *Value) Outcome {
+	switch s, ok := v.sequencers.get(c.Sequencer); {
+	case !ok:
+		return refused(noSequencer)
+	case c.Created != 0 && c.Created != s.created:
+		return refused(otherGeneration)
+	}
+	v.sequencers = v.sequencers.without(c.Sequencer)
+	if share, ok := v.shares.get(c.Sequencer); ok {
+		v.shares = v.shares.without(c.Sequencer)
+		v.assign(v.dissolve(c.Sequencer, share)...)
+		v.allocateAll()
+	}
+	return applied
+}
+
+func (c Attach) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
+		switch {
+		case w != nil:
+			return s, unchanged
+		case s.drained.has(c.Member):
+			return s, refused("the member is drained from this sequencer")
+		}
+		s = s.attach(&want{member: c.Member, since: v.position, nodes: c.Nodes, most: c.most()})
+		if !v.serves(c.Member, c.Sequencer) {
+			s = s.pause(c.Member)
+		}
+		return s, applied
+	})
+}
+
+func (c Detach) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
+		if w == nil {
+			return s, unchanged
+		}
+		return s.detach(w), applied
+	})
+}
+
+func (c Decline) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
+		if w == nil || !slices.Contains(w.held, c.Node) {
+			return s, unchanged
+		}
+		s = s.giveBack(w, c.Node)
+		s, _ = s.take(s.want(c.Member))
+		return s, applied
+	})
+}
+
+func (c Drain) apply(v *Value) Outcome {
+	out := v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
+		if s.drained.has(c.Member) {
+			return s, unchanged
+		}
+		if w != nil {
+			s = s.detach(w)
+		}
+		s.drained = s.drained.put(c.Member, struct{}{})
+		return s, applied
+	})
+	if out == applied && v.shares.has(c.Sequencer) {
+		if serves, _ := v.assigned.get(c.Member); serves == c.Sequencer {
+			v.unassign(c.Member)
+		}
+		v.assign(c.Member)
+		v.allocateAll()
+	}
+	return out
+}
+
+func (c Undrain) apply(v *Value) Outcome {
+	out := v.change(c.Sequencer, c.Member, func(s Sequencer, _ *want) (Sequencer, Outcome) {
+		if !s.drained.has(c.Member) {
+			return s, unchanged
+		}
+		s.drained = s.drained.without(c.Member)
+		return s, applied
+	})
+	if out == applied && v.shares.has(c.Sequencer) {
+		v.assign(c.Member)
+		v.allocateAll()
+	}
+	return out
+}
+
+func (c Move) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.To, func(s Sequencer, w *want) (Sequencer, Outcome) {
+		switch {
+		case w == nil:
+			return s, refused("the member is not attached to this sequencer; it has to attach first")
+		case !s.NodeIDs().Holds(c.Node):
+			nodes := s.NodeIDs()
+			return s, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", c.Node, nodes.From, nodes.To))
+		case slices.Contains(w.held, c.Node):
+			return s, unchanged
+		case !w.accepts(c.Node):
+			return s, refused("the member does not accept this node ID")
+		case s.paused.has(w.since):
+			return s, refused("the policy has the member serve another sequencer")
+		}
+		if n := len(w.held); n == w.most {
+			s = s.giveBack(w, w.held[n-1])
+		}
+		if holder, held := s.nodes.get(c.Node); held {
+			s = s.giveBack(s.want(holder), c.Node)
+		}
+		w = s.want(c.To)
+		s, _ = s.takeWithin(w, &Range{From: c.Node, To: c.Node})
+		s = s.hold(s.want(c.To), append([]int64{c.Node}, w.held...))
+		if want := s.holders(v.peers.len()); s.holding.len() > want {
+			_, last := s.holding.at(want)
+			if last == c.To {
+				_, last = s.holding.at(want - 1)
+			}
+			w = s.want(last)
+			s = s.giveBack(w, w.held...)
+		}
+		s = s.allocate(v.peers.len())
+		if !slices.Contains(s.Held(c.To), c.Node) {
+			return s, refused("a member that has fewer node IDs accepts no other")
+		}
+		return s, applied
+	})
+}
+
+func (c Allocate) apply(v *Value) Outcome {
+	allocation := c.Allocation.Plain()
+	switch s, ok := v.sequencers.get(c.Sequencer); {
+	case !ok:
+		return refused(noSequencer)
+	case c.Created != 0 && c.Created != s.created:
+		return refused(otherGeneration)
+	case s.allocation == allocation:
+		return unchanged
+	default:
+		s.allocation = allocation
+		v.sequencers = v.sequencers.put(c.Sequencer, s.allocate(v.peers.len()))
+		return applied
+	}
+}
+
+const (
+	noSequencer     = "there is no sequencer of this name"
+	noMember        = "only members have node IDs, and this is not a member"
+	otherGeneration = "the sequencer that was meant is gone, and this is another of its name"
+)
+
+// change applies a member's command to a sequencer, and allocates the node IDs again. What the member wants is nil when
+// it is not attached.
+func (v *Value) change(name, member string, do func(s Sequencer, w *want) (Sequencer, Outcome)) Outcome {
+	s, ok := v.sequencers.get(name)
+	if !ok {
+		return refused(noSequencer)
+	}
+	if !v.peers.has(member) {
+		return refused(noMember)
+	}
+	s, out := do(s, s.want(member))
+	if out.Result == Applied {
+		v.sequencers = v.sequencers.put(name, s.allocate(v.peers.len()))
+	}
+	return out
+}
+
+// allocateAll allocates the node IDs of every sequencer again, after the members have changed.
+func (v *Value) allocateAll() {
+	for name, s := range v.sequencers.all() {
+		if next := s.allocate(v.peers.len()); next != s {
+			v.sequencers = v.sequencers.put(name, next)
+		}
+	}
+}
+
+// want returns what a member wants and has, and nil when it is not attached.
+func (s Sequencer) want(member string) *want {
+	w, _ := s.wanting.get(member)
+	return w
+}
+
+func (s Sequencer) attach(w *want) Sequencer {
+	s.wanting = s.wanting.put(w.member, w)
+	s.waiting = s.waiting.put(w.since, w.member)
+	return s
+}
+
+// detach removes an attached member from the line, and takes back its node IDs.
+func (s Sequencer) detach(w *want) Sequencer {
+	if len(w.held) > 0 {
+		s = s.giveBack(w, w.held...)
+	}
+	s.wanting = s.wanting.without(w.member)
+	s.waiting, s.paused = s.waiting.without(w.since), s.paused.without(w.since)
+	return s
+}
+
+// giveBack puts node IDs of a member at the end of the free list. A member that has none left waits again, in its old
+// place.
+func (s Sequencer) giveBack(w *want, nodes ...int64) Sequencer {
+	var left []int64
+	for _, node := range w.held {
+		if !slices.Contains(nodes, node) {
+			left = append(left, node)
+		}
+	}
+	for _, node := range nodes {
+		s.nodes = s.nodes.without(node)
+		s.free = s.free.give(node)
+	}
+	return s.hold(w, left)
+}
+
+// take gives a member another node ID, if there is one: the first free one that it accepts, or else one of whoever
+// has the most, and of these is the last in line, if that is at least two more than the member has.
+func (s Sequencer) take(w *want) (Sequencer, bool) {
+	if s, ok := s.takeWithin(w, w.nodes); ok {
+		return s, true
+	}
+	for i := s.several.len() - 1; i >= 0; i-- {
+		at, member := s.several.at(i)
+		if at.has() < len(w.held)+2 {
+			break
+		}
+		other := s.want(member)
+		for _, node := range slices.Backward(other.held) {
+			if w.accepts(node) {
+				return s.giveBack(other, node).takeWithin(w, &Range{From: node, To: node})
+			}
+		}
+	}
+	return s, false
+}
+
+// takeWithin gives a member the first free node ID of a range, or of all if that is nil, if there is one.
+func (s Sequencer) takeWithin(w *want, within *Range) (Sequencer, bool) {
+	free, node, ok := s.free.take(within)
+	if !ok {
+		return s, false
+	}
+	s.free = free
+	s.nodes = s.nodes.put(node, w.member)
+	return s.hold(w, append(slices.Clip(w.held), node)), true
+}
+
+// hold makes these the node IDs of a member, and puts it where those with as many stand.
+func (s Sequencer) hold(w *want, nodes []int64) Sequencer {
+	next := *w
+	next.held = nodes
+	s.wanting = s.wanting.put(w.member, &next)
+	had, has := len(w.held) > 0, len(nodes) > 0
+	switch {
+	case has && !had:
+		s.waiting, s.holding = s.waiting.without(w.since), s.holding.put(w.since, w.member)
+	case had && !has:
+		s.waiting, s.holding = s.waiting.put(w.since, w.member), s.holding.without(w.since)
+	}
+	if w.most > 1 {
+		s.several = s.several.without(w.place())
+		if has {
+			s.several = s.several.putMarked(next.place(), w.member, len(nodes) < w.most)
+		}
+	}
+	return s
+}
+
+// holders returns how many members are to hold a node ID.
+func (s Sequencer) holders(members int) int {
+	return int(min(s.NodeIDs().Size(), holders(s.allocation, members), int64(s.wanting.len()-s.paused.len())))
+}
+
+// allocate makes as many members hold a node ID as the allocation wants, with as few moves as possible: if too
+// many do, the last in line give theirs back; if too few do, the first in line that can get one get one. Then those that
+// want more get one after the other, and whoever can have a first one meanwhile comes first again.
+func (s Sequencer) allocate(members int) Sequencer {
+	want := s.holders(members)
+	for s.holding.len() > want {
+		_, last := s.holding.at(want)
+		w := s.want(last)
+		s = s.giveBack(w, w.held...)
+	}
+	for more := true; more; {
+		for _, member := range s.waiting.all() {
+			if s.holding.len() == want || s.exhausted(0) {
+				break
+			}
+			s, _ = s.take(s.want(member))
+		}
+		s, more = s.takeMore()
+	}
+	return s
+}
+
+// takeMore gives a node ID to the first of those that want more that can get one, if there is one: of those that have
+// the fewest, who attached first.
+func (s Sequencer) takeMore() (Sequencer, bool) {
+	for i := range s.several.marked() {
+		at, member := s.several.atMarked(i)
+		if s.exhausted(at.has()) {
+			break
+		}
+		if s, ok := s.take(s.want(member)); ok {
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// exhausted reports whether nobody with so many node IDs can get another: none is free, and nobody has two more.
+func (s Sequencer) exhausted(has int) bool {
+	if !s.free.empty() {
+		return false
+	}
+	last := s.several.len() - 1
+	if last < 0 {
+		return true
+	}
+	at, _ := s.several.at(last)
+	return at.has() < has+2
+}
+
+// holders returns how many members of a cluster of this size may hold a node ID.
+func holders(a Allocation, members int) int64 {
+	switch a.Kind {
+	case AllocateCount:
+		return a.Count
+	case AllocatePercent:
+		return (a.Percent*int64(members) + 99) / 100
+	default:
+		return int64(members)
+	}
+}

@@ -1,0 +1,147 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
+)
+
+var (
+	// ErrNotReady is returned when no ID can be given now: the member has no node ID, it has reached the horizon,
+	// or it has left. The condition passes by itself, unless the member has ended or the error wraps one that
+	// says otherwise.
+	ErrNotReady = errors.New("not ready to make IDs")
+
+	// ErrWaiting is wrapped in an ErrNotReady while all node IDs are taken. The member waits in line for one; the
+	// text says in which place.
+	ErrWaiting = errors.New("no node ID is free")
+
+	// ErrDetached is wrapped in an ErrNotReady after Detach, until Attach.
+	ErrDetached = errors.New("the sequencer is detached; Attach attaches it again")
+
+	// ErrDrained is wrapped in an ErrNotReady while an operator keeps the member detached, see Member.Drain.
+	ErrDrained = errors.New("an operator has drained this member of the sequencer; it attaches again once that is undone")
+
+	// ErrDestroyed is wrapped in an ErrNotReady when the sequencer was destroyed. It is final: a sequencer
+	// created later under the same name has another handle.
+	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created again needs a new handle")
+
+	// ErrExpelled is why a member has ended that an operator has expelled from the cluster, see Member.Expel.
+	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started again")
+
+	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was copied,
+	// or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new one.
+	ErrCopied = errors.New("this process was copied, or set back to an earlier state; it starts over as a new member")
+
+	// ErrNoSequencer is returned when no sequencer has the name.
+	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")
+
+	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
+	ErrAttachedAgain = errors.New("the sequencer was attached again while it was being detached")
+
+	// ErrExplicit is returned by AttachOnDemand when the sequencer's definition says cluster.AttachExplicit.
+	ErrExplicit = errors.New("the sequencer was created to be attached to explicitly")
+
+	// ErrUnfit is returned when the member's options do not fit the definition of an existing sequencer: the
+	// window is too short for the tick, or Options.Nodes asks for node IDs that do not exist.
+	ErrUnfit = errors.New("this member can't take part in the sequencer")
+
+	// ErrSequencerExists is returned when a sequencer of this name exists with another definition. The error is
+	// an *ExistsError.
+	ErrSequencerExists = errors.New("the sequencer exists with another definition")
+)
+
+// ExistsError is an ErrSequencerExists that says which definition is in force.
+type ExistsError struct {
+	Name            string
+	InForce, Wanted cluster.Definition
+}
+
+func (e *ExistsError) Error() string {
+	var fields []string
+	for _, d := range e.InForce.Differences(e.Wanted) {
+		fields = append(fields, d.String())
+	}
+	return fmt.Sprintf("%v: %q: %s; ask for the one in force, or take another name", ErrSequencerExists, e.Name, strings.Join(fields, "; "))
+}
+
+// Is reports whether target is ErrSequencerExists.
+func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExists }
+
+// RegionError is why a member has ended whose Options.Region is not that of the sequencers in the store. It changes nothing
+// there.
+type RegionError struct {
+	InForce, Wanted cluster.Region
+}
+
+func (e *RegionError) Error() string {
+	return fmt.Sprintf("the region of this store is %v, and that of this member %v; want that of the store, or another store: the region of one with sequencers can't change",
+		e.InForce, e.Wanted)
+}
+
+// EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and
+// the IDs of earlier generations. They will only far in the future, or never.
+type EarlyError struct {
+	After firn.ID   // the ID to exceed
+	From  time.Time // when IDs exceed it; zero: never
+
+	// Mixed says that the IDs of earlier generations are scattered and those of the definition are not, or the other way
+	// round: one could come again.
+	Mixed bool
+}
+
+func (e *EarlyError) Error() string {
+	if e.Mixed {
+		return "a sequencer of this name was destroyed whose IDs are scattered, and those of this definition are not, or the other way round: " +
+			"an ID could come again; want IDs like those before, or another name"
+	}
+	when := "never do"
+	if !e.From.IsZero() {
+		when = "do from " + e.From.UTC().Format(time.RFC3339) + " on"
+	}
+	return fmt.Sprintf("every ID must exceed %d, and those of this definition %s; want an earlier epoch, more bits below the time, or another name",
+		int64(e.After), when)
+}
+
+// UsedUntilError is returned by Destroy when the sequencer is destroyed, but its context ended before all owners
+// had released their node IDs.
+type UsedUntilError struct {
+	Name  string
+	Until time.Time // until when others may make IDs; zero: unknown
+	Err   error     // of the context, or of the store
+}
+
+func (e *UsedUntilError) Error() string {
+	until := "for a while"
+	if !e.Until.IsZero() {
+		until = "until " + e.Until.UTC().Format(time.RFC3339Nano)
+	}
+	return fmt.Sprintf("the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v", e.Name, until, e.Err)
+}
+
+// Unwrap returns why Destroy stopped waiting.
+func (e *UsedUntilError) Unwrap() error { return e.Err }
+
+// Reasons why no ID can be given, besides errors of the store and the fence.
+var (
+	errAttaching = errors.New("it has not read its attach in the log yet")
+	errLostData  = errors.New("the store has lost data; the member is joining the cluster again")
+	errRejoining = errors.New("it is joining the cluster again")
+	errAtHorizon = errors.New("the horizon is reached, and the store has not confirmed a later one")
+	errFewer     = fmt.Errorf("%w: this member has fewer node IDs than it asks for", ErrWaiting)
+	errLost      = errors.New("it lost its node ID and has no other yet")
+	errMissed    = errors.New("the outcome of a decline is unknown")
+	errMoved     = errors.New("an operator has moved its node ID to another member, and it has no other yet")
+	errLeft      = errors.New("it has left")
+	errNotRead   = fmt.Errorf("%w: it has not read the log of the cluster yet", ErrNotReady)
+	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)
+	errJoining   = fmt.Errorf("%w: it is joining the cluster", ErrNotReady)
+	errNoStore   = errors.New("the store is nil; want one")
+	errTwin      = errors.New("another process goes on as this member")
+	errResumed   = errors.New("the system resumed from a snapshot")
+	errHasLeft   = fmt.Errorf("%w: %w", ErrNotReady, errLeft)
+)

@@ -1,0 +1,208 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/firn-id/firn/internal/core/attachment"
+	"github.com/firn-id/firn/internal/core/cluster"
+)
+
+// attaches returns the commands that attach the member where it wants to be, and detach it elsewhere.
+func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leaving { // leaving detaches it everywhere
+		return nil
+	}
+	var owed []cluster.Command
+	for name, q := range v.Sequencers() {
+		st := new(status)
+		if s := m.sequencers[name]; s != nil {
+			if now := s.status.Load(); now.created == q.Created() {
+				st = now
+			}
+		}
+		switch attached, drained := q.Attached(id), m.drainedLocked(name, q, id); {
+		case drained && !q.Drained(id): // under a former member ID
+			owed = append(owed, cluster.Drain{Sequencer: name, Member: id})
+		case drained:
+		case st.wanted && !attached:
+			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition()), NodeIDs: int64(m.options.NodeIDs)})
+		case attached && !st.wanted && st.empty(): // the next member to attach finds the node ID free
+			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
+		}
+	}
+	return owed
+}
+
+// in returns this sequencer as a value has it, and false when the value has none or another of its name.
+func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
+	found, ok := v.Sequencer(s.name)
+	if !ok || found.Created() != s.status.Load().created {
+		return cluster.Sequencer{}, false
+	}
+	return found, true
+}
+
+// grant is the node ID that the cluster's value gives this member in a sequencer.
+type grant struct {
+	kind        attachment.Kind
+	incarnation *incarnation
+	node        int64  // granted
+	place       int64  // in line, from 1
+	serves      string // in line: the sequencer that the cluster's policy has the member serve instead
+	drained     bool   // unwanted: by an operator
+}
+
+// plain returns the grant as package attachment knows it.
+func (g grant) plain() attachment.Grant {
+	plain := attachment.Grant{Kind: g.kind, Node: g.node}
+	if g.incarnation != nil {
+		plain.Member = g.incarnation.id
+	}
+	return plain
+}
+
+// grant tells the sequencers their grants by the value.
+func (m *Member) grant(ctx context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sequencers {
+		if s.awaitsLog(m.value) {
+			continue
+		}
+		m.renewLocked(ctx, s.fences.Window)
+		v, ok := s.in(m.value)
+		held := v.Held(m.incarnation.id)
+		_, drained := m.drains[s.name] // also while it joins again
+		switch {
+		case !ok:
+			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
+		case len(held) > 0:
+			s.deal(m.incarnation, held)
+		case v.Attached(m.incarnation.id):
+			s.tell(m.inLine(s, v))
+		case drained:
+			s.tell(grant{kind: attachment.Unwanted, drained: true}, ErrDrained)
+		default:
+			s.tell(grant{}, errRejoining)
+		}
+	}
+}
+
+// inLine returns the grant of a member that is attached and has no node ID, and why it has none.
+func (m *Member) inLine(s *Sequencer, v cluster.Sequencer) (grant, error) {
+	g := grant{kind: attachment.InLine, incarnation: m.incarnation, place: int64(slices.Index(v.Waiting(), m.incarnation.id) + 1)}
+	policy := m.value.Policy()
+	serves, ok := m.value.Assigned(m.incarnation.id)
+	if ok && serves != s.name && slices.ContainsFunc(policy, func(share cluster.Share) bool { return share.Sequencer == s.name }) {
+		g.serves = serves
+		return g, fmt.Errorf("%w: the cluster's policy (%s) has this member serve %q; it takes over by itself when members come and go and the policy needs it here",
+			ErrWaiting, policyText(policy), serves)
+	}
+	return g, fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach or leave", ErrWaiting, s.taken(v), g.place)
+}
+
+// policyText returns a policy for people, such as "75% for a, the rest for b".
+func policyText(policy []cluster.Share) string {
+	var shares []string
+	for _, share := range policy {
+		if share.Percent == 0 {
+			shares = append(shares, "the rest for "+share.Sequencer)
+		} else {
+			shares = append(shares, fmt.Sprintf("%d%% for %s", share.Percent, share.Sequencer))
+		}
+	}
+	return strings.Join(shares, ", ")
+}
+
+// taken returns why there is no node ID for this member.
+func (s *Sequencer) taken(v cluster.Sequencer) string {
+	switch r := s.m.options.wish(s.name, s.definition); {
+	case r != nil && r.From == r.To:
+		return fmt.Sprintf("node ID %d is held", r.From)
+	case r != nil:
+		return fmt.Sprintf("all %d of them, %d to %d, are held", r.To-r.From+1, r.From, r.To)
+	case v.Free() == 0:
+		nodes := v.NodeIDs()
+		return fmt.Sprintf("all %d of them, %d to %d, are held; the sequencer is at capacity", nodes.Size(), nodes.From, nodes.To)
+	default:
+		return fmt.Sprintf("its allocation allows %d, and members have them", v.NodeIDs().Size()-v.Free())
+	}
+}
+
+// tell notes a new grant of all lanes, and why that leaves them without IDs; nil: it does not.
+func (s *Sequencer) tell(g grant, why error) {
+	s.updateIf(func(st *status) bool {
+		return s.tellLocked(st, func(int) (grant, error) { return g, why })
+	})
+}
+
+// deal notes the node IDs that the member has.
+func (s *Sequencer) deal(by *incarnation, held []int64) {
+	s.updateIf(func(st *status) bool {
+		nodes := deal(st.lanes, held)
+		return s.tellLocked(st, func(lane int) (grant, error) {
+			if nodes[lane] == noNode {
+				return grant{kind: attachment.InLine, incarnation: by}, errFewer
+			}
+			return grant{kind: attachment.Granted, incarnation: by, node: nodes[lane]}, nil
+		})
+	})
+}
+
+// noNode stands for no node ID.
+const noNode = -1
+
+// deal returns which of the node IDs each lane is granted. A lane keeps the one that it was granted, or that it still has
+// from before, while it is among them.
+func deal(lanes []laneStatus, held []int64) []int64 {
+	dealt := slices.Repeat([]int64{noNode}, len(lanes))
+	left := slices.Clone(held)
+	give := func(lane int, node int64) {
+		if i := slices.Index(left, node); i >= 0 && dealt[lane] == noNode {
+			dealt[lane] = node
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	for i, l := range lanes {
+		if l.granted.kind == attachment.Granted {
+			give(i, l.granted.node)
+		}
+	}
+	for i, l := range lanes {
+		for _, t := range l.state.Tenures {
+			if t.Phase != attachment.Free {
+				give(i, t.Node)
+			}
+		}
+	}
+	for i := range lanes {
+		if len(left) > 0 {
+			give(i, left[0])
+		}
+	}
+	return dealt
+}
+
+func (s *Sequencer) tellLocked(st *status, of func(lane int) (grant, error)) (news bool) {
+	for i := range st.lanes {
+		l := &st.lanes[i]
+		g, why := of(i)
+		if !st.wanted && g.kind != attachment.Destroyed {
+			g, why = grant{kind: attachment.Unwanted}, ErrDetached
+		}
+		if l.granted == g || l.granted.kind == attachment.Destroyed {
+			continue
+		}
+		l.granted, news = g, true
+		if why != nil {
+			l.why = why
+		}
+		s.lanes[i].poke()
+	}
+	return news
+}

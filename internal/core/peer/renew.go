@@ -1,0 +1,152 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/store"
+)
+
+// renewFences renews the fences of all sequencers of one window together, every third of it, and with those of the
+// member's own window the pulse. So more sequencers cost the store bytes, not round trips. It ends with ctx, or when no
+// sequencer has the window.
+func (m *Member) renewFences(ctx context.Context, window time.Duration) {
+	var soon <-chan struct{}
+	if window == m.options.Window {
+		soon = m.renew
+	}
+	third := window / 3
+	for failures := 0; m.needs(ctx, window); {
+		wait := third
+		if err := m.extend(ctx, window, 0); err == nil {
+			failures = 0
+		} else {
+			m.troubles.note(ctx, "can't extend the node IDs at present, trying again", err)
+			wait = min(backoff.After(failures), third/2)
+			failures++
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-soon:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// renewLocked has the fences of a window renewed from now on. Each window has a goroutine of its own, so that the rounds
+// of one delay no other.
+func (m *Member) renewLocked(ctx context.Context, window time.Duration) {
+	if !m.windows[window] {
+		m.windows[window] = true
+		m.running.Go(func() { m.renewFences(ctx, window) })
+	}
+}
+
+// needs reports whether the fences of a window are to be renewed still.
+func (m *Member) needs(ctx context.Context, window time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	needed := window == m.options.Window
+	for _, s := range m.sequencers {
+		needed = needed || s.fences.Window == window
+	}
+	needed = needed && ctx.Err() == nil
+	if !needed {
+		delete(m.windows, window)
+	}
+	return needed
+}
+
+// renewSoon has the fences of the member's own window renewed and the pulse written at once.
+func (m *Member) renewSoon() {
+	select {
+	case m.renew <- struct{}{}:
+	default:
+	}
+}
+
+// extend renews the fences of all sequencers of a window once, and writes the pulse if that is the member's own. Its
+// error may pass.
+//
+// If the wall has stepped ahead by so much and ID time is to follow, it renews those of every window to that far
+// beyond, and fails unless all are. Zero: the wall has not stepped.
+//
+// While most of the others are against the clock, it renews none: what is reserved is used up.
+func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, window/3)
+	defer cancel()
+	own := window == m.options.Window
+	if own {
+		if err := m.renewing.lock(ctx); err != nil {
+			return err
+		}
+		defer m.renewing.unlock()
+	}
+	var sequencers []*Sequencer
+	var tenures []tenure
+	var fences []*fence.Fence
+	out, losses := m.judged().Out(), m.losses.Load()
+	for _, s := range m.Sequencers() {
+		if s.fences.Window != window && ahead == 0 {
+			continue
+		}
+		for _, l := range s.status.Load().lanes {
+			t := l.inUse()
+			extended := l.state.Extended()
+			if latest := l.latest(); latest.generator == nil { // its floor has not come
+				t, extended = latest, true
+			}
+			if t.fence != nil && extended && !out && !m.stale(t) {
+				sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
+			}
+		}
+	}
+	_, l, _ := m.look()
+	var pulse store.Txn
+	var stamp string
+	if own && l != nil && !l.over() {
+		if err := m.keepName(ctx, l); err != nil {
+			m.troubles.note(ctx, "can't see whether another node has this one's name", err)
+		}
+		pulse, stamp = m.pulse(l, fences)
+	}
+	sent := time.Now()
+	version, errs := fence.ExtendAlong(ctx, fences, ahead, pulse)
+	var failed error
+	for i, err := range errs {
+		m.extensions.count(err)
+		switch t := tenures[i]; {
+		case errors.Is(err, fence.ErrCopied):
+			m.startAnew(l, err)
+		case errors.Is(err, fence.ErrLost):
+			sequencers[i].poke()
+		case err != nil:
+			m.breaks(losses, err)
+			failed = err
+		case ahead != 0 && !t.fence.Horizon().After(m.now().Add(ahead)):
+			failed = fmt.Errorf("node ID %d can't be used at %v yet", t.fence.Node(), m.Wall())
+		default:
+			if g := sequencers[i].generatorOf(t.fence); g != nil { // which may be new
+				g.SetBound(t.fence.Bound())
+			}
+		}
+	}
+	switch {
+	case failed != nil || pulse.Then == nil:
+	case version != 0:
+		l.wrote(version, stamp)
+		m.wrote(sent)
+	default:
+		err := m.writePulse(ctx, l)
+		m.breaks(losses, err)
+		if !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrConflict) { // else a new session is on its way
+			failed = err
+		}
+	}
+	return failed
+}

@@ -1,4 +1,0 @@
-package member
-
-// drill is called before the member sends a command that it owes the log. Crash tests replace it.
-func drill(string) {}

@@ -1,0 +1,447 @@
+package sequencer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// Definition is what a sequencer is created with. It never changes. The zero value is invalid.
+type Definition struct {
+	// Nodes is how many members can have a node ID at a time, from 1 to the number of node IDs of Layout.
+	// Capacity rounds it up to a power of two.
+	Nodes int64
+
+	// Allocation is how many of the attached members get a node ID. The zero value means all.
+	Allocation Allocation
+
+	// After, if not zero, is an ID that every new ID exceeds: the greatest existing one, to continue an ID space.
+	// The sequencer makes no ID in the tick of After or an earlier one.
+	After firn.ID
+
+	// Attach says when a node attaches. An application with a member of its own ignores it, and decides that
+	// itself.
+	Attach AttachPolicy
+
+	// Window is how far ahead of the clock a member's horizon lies: how long it makes IDs while the store is
+	// unavailable, and how long the next owner of its node ID waits if it dies. 1 s to 1 h, and at least three
+	// ticks. A member whose own window is shorter uses that. The zero value means that of the member.
+	Window time.Duration
+
+	// Layout is the layout of the IDs if Capacity needs all its node bits. Otherwise the spare ones go to the
+	// sequence, see IDLayout.
+	Layout firn.Layout
+
+	// Prefix, if not empty, begins the prefixed form of the IDs, before an underscore: "ord" makes ord_01h455vb4pex5. 1 to
+	// 16 of a-z and 0-9, the first a letter.
+	Prefix string
+
+	// Scattered says that the IDs are those of Layout after firn.Scatter: as keys they spread over all ranges of a store, and
+	// do not sort by time. Not with After.
+	Scattered bool
+
+	// RandomStart says that the sequence of a tick begins at a random number, unless that of the tick before was used up, see
+	// firn.WithRandomStart: so at low rates the IDs are not all divisible by a power of two, and a single one does not tell how
+	// many came before it in its tick.
+	RandomStart bool
+}
+
+// Allocation is how many of the attached members get a node ID. It is comparable; the zero value means all.
+type Allocation struct {
+	Kind    AllocationKind `json:"kind"`
+	Count   int64          `json:"count,omitempty"`   // for AllocateCount: at least 1
+	Percent int64          `json:"percent,omitempty"` // for AllocatePercent: 1 to 100
+}
+
+// AttachPolicy says when a node attaches to a sequencer. The zero value is AttachOnDemand.
+type AttachPolicy uint8
+
+// The policies. In JSON they are on-demand and explicit.
+const (
+	AttachOnDemand AttachPolicy = iota // when a caller who may attach calls for an ID
+	AttachExplicit                     // only when a caller asks it to attach
+)
+
+var attachPolicies = [...]string{"on-demand", "explicit"}
+
+func (a AttachPolicy) String() string { return attachPolicies[a] }
+
+// MarshalText returns the policy's name in JSON: on-demand or explicit.
+func (a AttachPolicy) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote. An error is returned when the text names no policy.
+func (a *AttachPolicy) UnmarshalText(text []byte) error {
+	for policy, name := range attachPolicies {
+		if name == string(text) {
+			*a = AttachPolicy(policy)
+			return nil
+		}
+	}
+	return fmt.Errorf("attach is %.40q; want on-demand or explicit", text)
+}
+
+// AllocationKind is the kind of an Allocation. The zero value is AllocateAll.
+type AllocationKind uint8
+
+// The kinds of allocation.
+const (
+	AllocateAll     AllocationKind = iota // every attached member
+	AllocateCount                         // Count members
+	AllocatePercent                       // Percent of all members of the cluster, rounded up
+)
+
+var allocationKinds = [...]string{"all", "count", "percent"}
+
+func (k AllocationKind) String() string { return allocationKinds[k] }
+
+// MarshalText returns the kind's name in JSON: all, count or percent.
+func (k AllocationKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote. An error is returned when the text names no kind.
+func (k *AllocationKind) UnmarshalText(text []byte) error {
+	for kind, name := range allocationKinds {
+		if name == string(text) {
+			*k = AllocationKind(kind)
+			return nil
+		}
+	}
+	return fmt.Errorf("the allocation kind %.40q; want all, count or percent", text)
+}
+
+// String returns who gets node IDs: "all members", "1 member", "2 members", "50% of the members".
+func (a Allocation) String() string {
+	switch a.Kind {
+	case AllocateCount:
+		return counted(a.Count, "member")
+	case AllocatePercent:
+		return fmt.Sprintf("%d%% of the members", a.Percent)
+	default:
+		return "all members"
+	}
+}
+
+// Validate returns an error when a field is out of range.
+func (a Allocation) Validate() error {
+	switch {
+	case a.Kind > AllocatePercent:
+		return fmt.Errorf("there is no allocation kind %d", a.Kind)
+	case a.Kind == AllocateCount && a.Count < 1:
+		return fmt.Errorf("an allocation to a count of %d members; want at least 1", a.Count)
+	case a.Kind == AllocatePercent && (a.Percent < 1 || a.Percent > 100):
+		return fmt.Errorf("an allocation to %d percent of the members; want 1 to 100", a.Percent)
+	}
+	return nil
+}
+
+// Plain returns the allocation without a field that its kind does not use.
+func (a Allocation) Plain() Allocation {
+	switch a.Kind {
+	case AllocateCount:
+		a.Percent = 0
+	case AllocatePercent:
+		a.Count = 0
+	default:
+		a.Count, a.Percent = 0, 0
+	}
+	return a
+}
+
+// Define returns the definition of a sequencer with all node IDs of a layout, allocated to every member.
+func Define(l firn.Layout) Definition {
+	l.Epoch = l.Epoch.UTC()
+	return Definition{Nodes: l.NodeIDs(), Layout: l}
+}
+
+// Validate returns an error when a field is out of range, when no new ID could exceed After, or when After is given and
+// Scattered.
+func (d Definition) Validate() error {
+	if err := d.Layout.Validate(); err != nil {
+		return err
+	}
+	limit := d.Layout.NodeIDs()
+	switch {
+	case d.Nodes < 1 || d.Nodes > limit:
+		return fmt.Errorf("%d nodes; want 1 to %d, as many as the layout has", d.Nodes, limit)
+	case d.nodeBits() < d.Layout.DatacenterBits:
+		return fmt.Errorf("%d nodes are fewer than the %d datacenters of the layout; want at least one for each",
+			d.Nodes, int64(1)<<d.Layout.DatacenterBits)
+	}
+	if d.Layout.Tick < time.Millisecond {
+		return fmt.Errorf("a tick of %v; want 1ms to 1s", d.Layout.Tick)
+	}
+	if _, err := d.Above(d.After); err != nil {
+		return err
+	}
+	if d.Attach > AttachExplicit {
+		return fmt.Errorf("there is no attach policy %d", uint8(d.Attach))
+	}
+	if least := max(time.Second, 3*d.Layout.Tick); d.Window != 0 && (d.Window < least || d.Window > time.Hour) {
+		return fmt.Errorf("a window of %v; want %v to 1h, at least three ticks, or 0 for that of the node", d.Window, least)
+	}
+	if !isPrefix(d.Prefix) {
+		return fmt.Errorf("the prefix %.40q; want 1 to %d of a-z and 0-9, the first a letter, or none", d.Prefix, maxPrefix)
+	}
+	if d.Scattered && d.After != 0 {
+		return fmt.Errorf("IDs after %d that are scattered: scattered IDs exceed no other; want one of the two", int64(d.After))
+	}
+	return d.Allocation.Validate()
+}
+
+const maxPrefix = 16
+
+// isPrefix reports whether a prefix is empty or allowed.
+func isPrefix(prefix string) bool {
+	for i, c := range prefix {
+		if (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(prefix) <= maxPrefix
+}
+
+// Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1.
+func (d Definition) Capacity() int64 { return 1 << d.nodeBits() }
+
+func (d Definition) nodeBits() int { return bits.Len64(uint64(d.Nodes - 1)) }
+
+// IDLayout returns the layout of the IDs: Layout, with the node bits that Capacity does not need given to the
+// sequence, so that each of fewer nodes makes more IDs per tick.
+func (d Definition) IDLayout() firn.Layout {
+	l := d.Layout
+	spare := l.DatacenterBits + l.NodeBits - d.nodeBits()
+	l.NodeBits -= spare
+	l.SequenceBits += spare
+	return l
+}
+
+// Above returns the start of the first tick in which all IDs exceed id, and the layout's epoch when id is zero.
+// An error is returned when there is no such tick.
+func (d Definition) Above(id firn.ID) (time.Time, error) {
+	l := d.IDLayout()
+	if id == 0 {
+		return l.Epoch, nil
+	}
+	p, err := l.Decompose(id)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("IDs after %d: %w", int64(id), err)
+	}
+	at := l.TickStart(p.Tick + 1)
+	if !at.Before(l.Lifetime()) {
+		return time.Time{}, fmt.Errorf("IDs after %d: it is in the layout's last tick", int64(id))
+	}
+	return at, nil
+}
+
+// MinLifetimeLeft is the remaining lifetime of a layout below which Check warns.
+const MinLifetimeLeft = 365 * 24 * time.Hour
+
+// Check checks whether a sequencer created at now could make IDs. An error is returned when the definition is
+// invalid, its epoch has not come or its lifetime has ended. The warning says that the lifetime ends within a
+// year, or is empty.
+func (d Definition) Check(now time.Time) (warning string, err error) {
+	if err := d.Validate(); err != nil {
+		return "", err
+	}
+	end := d.Layout.Lifetime()
+	left := end.Sub(now)
+	switch {
+	case now.Before(d.Layout.Epoch):
+		return "", fmt.Errorf("%w: its epoch %s has not come; want one in the past", firn.ErrLifetime, stamp(d.Layout.Epoch))
+	case left <= 0:
+		return "", fmt.Errorf("%w: its time ended on %s; want a later epoch, more time bits or a longer tick", firn.ErrLifetime, stamp(end))
+	case left < MinLifetimeLeft:
+		return fmt.Sprintf("its time ends on %s, in %.0f days; a later epoch, more time bits or a longer tick last longer", stamp(end), left.Hours()/24), nil
+	}
+	return "", nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Difference is a field in which a wanted definition differs from the one in force.
+type Difference struct {
+	Field   string `json:"field"` // its name in JSON
+	InForce string `json:"in_force"`
+	Wanted  string `json:"wanted"`
+}
+
+// String returns text such as "nodes: 128 is in force, 64 is wanted".
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s is in force, %s is wanted", d.Field, d.InForce, d.Wanted)
+}
+
+// Differences returns the fields in which the wanted definition differs from this one, which is in force, or nil
+// if they are Equal.
+func (d Definition) Differences(wanted Definition) []Difference {
+	var all []Difference
+	a, b := d.Layout, wanted.Layout
+	for _, f := range []struct {
+		name            string
+		inForce, wanted any
+	}{
+		{"nodes", d.Nodes, wanted.Nodes},
+		{"allocation", d.Allocation, wanted.Allocation},
+		{"epoch", stamp(a.Epoch), stamp(b.Epoch)},
+		{"tick", a.Tick, b.Tick},
+		{"time_bits", a.TimeBits, b.TimeBits},
+		{"datacenter_bits", a.DatacenterBits, b.DatacenterBits},
+		{"node_bits", a.NodeBits, b.NodeBits},
+		{"sequence_bits", a.SequenceBits, b.SequenceBits},
+		{"node_lowest", a.NodeLowest, b.NodeLowest},
+		{"after", d.After, wanted.After},
+		{"attach", d.Attach, wanted.Attach},
+		{"window", d.window(), wanted.window()},
+		{"prefix", cmp.Or(d.Prefix, "no prefix"), cmp.Or(wanted.Prefix, "no prefix")},
+		{"scattered", d.Scattered, wanted.Scattered},
+		{"random_start", d.RandomStart, wanted.RandomStart},
+	} {
+		if f.inForce != f.wanted {
+			all = append(all, Difference{f.name, fmt.Sprint(f.inForce), fmt.Sprint(f.wanted)})
+		}
+	}
+	return all
+}
+
+func (d Definition) window() string {
+	if d.Window == 0 {
+		return "that of the node"
+	}
+	return d.Window.String()
+}
+
+// Equal reports whether two definitions are the same, in whatever time zones their epochs are.
+func (d Definition) Equal(other Definition) bool {
+	d.Layout.Epoch, other.Layout.Epoch = d.Layout.Epoch.UTC(), other.Layout.Epoch.UTC()
+	return d == other
+}
+
+// String returns the definition for people, with the layout that its IDs have.
+func (d Definition) String() string {
+	more := ""
+	if d.After != 0 {
+		more = fmt.Sprintf(", after %d", int64(d.After))
+	}
+	if d.Attach != AttachOnDemand {
+		more += fmt.Sprintf(", attach %v", d.Attach)
+	}
+	if d.Window != 0 {
+		more += fmt.Sprintf(", window %v", d.Window)
+	}
+	if d.Prefix != "" {
+		more += ", prefix " + d.Prefix
+	}
+	if d.Scattered {
+		more += ", scattered"
+	}
+	if d.RandomStart {
+		more += ", random start"
+	}
+	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.IDLayout(), more)
+}
+
+// counted formats a number of things, whose name is in the singular.
+func counted(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// definitionJSON is a definition as JSON.
+type definitionJSON struct {
+	Nodes          *int64       `json:"nodes"`
+	Allocation     *Allocation  `json:"allocation,omitempty"`
+	Epoch          *time.Time   `json:"epoch,omitempty"`
+	Tick           *duration    `json:"tick,omitempty"`
+	TimeBits       *int         `json:"time_bits,omitempty"`
+	DatacenterBits *int         `json:"datacenter_bits,omitempty"`
+	NodeBits       *int         `json:"node_bits,omitempty"`
+	SequenceBits   *int         `json:"sequence_bits,omitempty"`
+	NodeLowest     *bool        `json:"node_lowest,omitempty"`
+	After          firn.ID      `json:"after,omitempty"`
+	Attach         AttachPolicy `json:"attach,omitempty"` // absent: on-demand
+	Layout         *string      `json:"layout,omitempty"` // read, never written
+	Window         *duration    `json:"window,omitempty"` // absent: that of the node
+	Prefix         string       `json:"prefix,omitempty"`
+	Scattered      bool         `json:"scattered,omitempty"`
+	RandomStart    bool         `json:"random_start,omitempty"`
+}
+
+// duration is a time.Duration that is written like 10ms.
+type duration time.Duration
+
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d *duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("the duration %.40q; want one such as 10ms or 30s", text)
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+// MarshalJSON writes every field, except those whose zero value is the default: after, attach, window, prefix, scattered and
+// random_start. So a program that does not know one of these reads the definitions that do not need it.
+func (d Definition) MarshalJSON() ([]byte, error) {
+	l, tick := d.Layout, duration(d.Layout.Tick)
+	epoch := l.Epoch.UTC()
+	var window *duration
+	if d.Window != 0 {
+		window = (*duration)(&d.Window)
+	}
+	return json.Marshal(definitionJSON{
+		&d.Nodes, &d.Allocation, &epoch, &tick,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil, window,
+		d.Prefix, d.Scattered, d.RandomStart,
+	})
+}
+
+// UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
+// it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
+// an absent attach is on-demand, an absent window is that of the member. An error is returned when a field is
+// unknown or the definition is invalid.
+func (d *Definition) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return errors.New("null; want a definition")
+	}
+	var base struct{ Layout *string }
+	if err := json.Unmarshal(data, &base); err != nil {
+		return err
+	}
+	*d = Definition{Layout: firn.Default}
+	if base.Layout != nil {
+		var err error
+		if d.Layout, err = firn.ParseLayout(*base.Layout); err != nil {
+			return err
+		}
+	}
+	tick := duration(d.Layout.Tick)
+	l := &d.Layout
+	fields := definitionJSON{
+		nil, &d.Allocation, &l.Epoch, &tick,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil, (*duration)(&d.Window),
+		"", false, false,
+	}
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&fields); err != nil {
+		return err
+	}
+	l.Tick, l.Epoch = time.Duration(tick), l.Epoch.UTC()
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	d.Nodes, d.After, d.Attach = l.NodeIDs(), fields.After, fields.Attach
+	d.Prefix, d.Scattered, d.RandomStart = fields.Prefix, fields.Scattered, fields.RandomStart
+	if fields.Nodes != nil {
+		d.Nodes = *fields.Nodes
+	}
+	d.Allocation = d.Allocation.Plain()
+	return d.Validate()
+}
