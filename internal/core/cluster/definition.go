@@ -5,8 +5,8 @@ import (
 	"github.com/firn-id/firn/sequencer"
 )
 
-// What applications say about sequencers is in package sequencer. These are its names here, where a sequencer is one of
-// the value.
+// These names are those of package sequencer, which has what applications say about sequencers.
+
 type (
 	Allocation     = sequencer.Allocation
 	AllocationKind = sequencer.AllocationKind
