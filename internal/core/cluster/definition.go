@@ -5,8 +5,7 @@ import (
 	"github.com/firn-id/firn/sequencer"
 )
 
-// These names are those of package sequencer, which has what applications say about sequencers.
-
+// Allocation and the other names here are those of package sequencer, which has what applications say about sequencers.
 type (
 	Allocation     = sequencer.Allocation
 	AllocationKind = sequencer.AllocationKind
