@@ -5,16 +5,31 @@ import (
 	"github.com/firn-id/firn/sequencer"
 )
 
-// Allocation and the other names here are those of package sequencer, which has what applications say about sequencers.
+// The names of package sequencer, which has what applications say about sequencers, are names here, too.
 type (
-	Allocation     = sequencer.Allocation
+	// Allocation is sequencer.Allocation.
+	Allocation = sequencer.Allocation
+
+	// AllocationKind is sequencer.AllocationKind.
 	AllocationKind = sequencer.AllocationKind
-	AttachPolicy   = sequencer.AttachPolicy
-	Definition     = sequencer.Definition
-	Difference     = sequencer.Difference
-	NameError      = sequencer.NameError
-	Range          = sequencer.Range
-	Region         = sequencer.Region
+
+	// AttachPolicy is sequencer.AttachPolicy.
+	AttachPolicy = sequencer.AttachPolicy
+
+	// Definition is sequencer.Definition.
+	Definition = sequencer.Definition
+
+	// Difference is sequencer.Difference.
+	Difference = sequencer.Difference
+
+	// NameError is sequencer.NameError.
+	NameError = sequencer.NameError
+
+	// Range is sequencer.Range.
+	Range = sequencer.Range
+
+	// Region is sequencer.Region.
+	Region = sequencer.Region
 )
 
 // The constants of these types.
