@@ -1,5 +1,5 @@
 /*
-How three machines form the cluster that is their store, and come back to it. docs/models.md says what this is and how to
+How three machines form the cluster that is their store, and come back to it. docs/proof.md says what this is and how to
 run it, and the first lines of ring.pml what to know of Promela.
 
 Each rule names the Go function that it stands for, in store/quorum/internal/plan. Nothing here is made from the Go code.

@@ -1,5 +1,5 @@
 /*
-The ring and the log: join, leave, death and collection. docs/models.md says what this is and how to run it.
+The ring and the log: join, leave, death and collection. docs/proof.md says what this is and how to run it.
 
 A model in Promela, for the program spin, which visits every state that it can get into. To read it, know this:
 

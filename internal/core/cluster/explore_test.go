@@ -121,7 +121,7 @@ func exploreAll(t *testing.T, scopes []scope) {
 
 // TestExploreByAnyName explores without making worlds equal that differ in the names of their IDs, and comes to
 // the same worlds. They are as many as the model formal/ring.pml has, which is not made from this code, in the same
-// scopes: docs/models.md.
+// scopes: docs/proof.md.
 func TestExploreByAnyName(t *testing.T) {
 	for _, c := range []struct {
 		scope  scope
@@ -154,7 +154,7 @@ func TestExploreByAnyName(t *testing.T) {
 			t.Errorf("%+v: %d worlds, but %d when named first", c.scope, len(x.worlds), len(both.worlds))
 		}
 		if c.worlds != 0 && len(named.worlds) != c.worlds {
-			t.Errorf("%+v: %d worlds by name; formal/ring.pml and docs/models.md have %d", c.scope, len(named.worlds), c.worlds)
+			t.Errorf("%+v: %d worlds by name; formal/ring.pml and docs/proof.md have %d", c.scope, len(named.worlds), c.worlds)
 		}
 	}
 }

@@ -75,6 +75,42 @@ func badLinks(p page) (problems []string) {
 	return problems
 }
 
+var codeIn = regexp.MustCompile("`([\\w.]+)` in \\[[^]]*\\]\\(([^)#]+)\\)")
+
+// Where a page says `Type.Method` in [file.go](file.go), the file declares it.
+func TestCodeIsWhereThePagesSay(t *testing.T) {
+	all := pages(t)
+	found := 0
+	for _, p := range all {
+		found += len(codeIn.FindAllString(p.text, -1))
+		for _, problem := range notThere(p) {
+			t.Error(problem)
+		}
+	}
+	if found < 10 {
+		t.Errorf("the pages say of %d names where they are, want the ten of docs/internals.md", found)
+	}
+	wrong := page{name: "docs/x.md", text: "`Generator.Next` in [g](../generator.go), `Generator.Nxt` in [g](../generator.go), `Next` in [g](../generator.go)"}
+	if problems := notThere(wrong); len(problems) != 2 {
+		t.Errorf("%q, want two", problems)
+	}
+}
+
+func notThere(p page) (problems []string) {
+	for _, m := range codeIn.FindAllStringSubmatch(p.text, -1) {
+		receiver, name := "", m[1]
+		if of, method, ok := strings.Cut(name, "."); ok {
+			receiver, name = `\(\w+ \*?`+of+`\) `, method
+		}
+		declares := regexp.MustCompile(`(?m)^(?:func ` + receiver + `|type |  )` + name + `\b`) // "  ": a method in JavaScript
+		text, err := os.ReadFile(filepath.Join(root, filepath.Dir(p.name), m[2]))
+		if err != nil || !declares.Match(text) {
+			problems = append(problems, fmt.Sprintf("%s: %s does not declare %s", p.name, m[2], m[1]))
+		}
+	}
+	return problems
+}
+
 func leads(p page, to string) error {
 	file, anchor, hasAnchor := strings.Cut(to, "#")
 	text := p.text

@@ -696,7 +696,7 @@ func TestExploreFormingFurther(t *testing.T) {
 
 // TestExploreFormingByAnyName explores without making worlds equal in which the last two machines have changed places, and
 // comes to the same worlds. They are as many as the model formal/forming.pml has, which is not made from this code, in the
-// same bounds: docs/models.md.
+// same bounds: docs/proof.md.
 func TestExploreFormingByAnyName(t *testing.T) {
 	for _, c := range []struct {
 		left   faults
@@ -728,7 +728,7 @@ func TestExploreFormingByAnyName(t *testing.T) {
 			t.Errorf("%+v: %d worlds, but %d when named first", c.left, len(worlds), len(same))
 		}
 		if len(named) != c.worlds {
-			t.Errorf("%+v: %d worlds by name; formal/forming.pml and docs/models.md have %d", c.left, len(named), c.worlds)
+			t.Errorf("%+v: %d worlds by name; formal/forming.pml and docs/proof.md have %d", c.left, len(named), c.worlds)
 		}
 	}
 }
