@@ -1,4 +1,4 @@
 package node
 
-// without is what a node has on Linux and not here; docs/install.md says what follows.
+// without is what a node has on Linux and not here; docs/operate.md says what follows.
 const without = ""

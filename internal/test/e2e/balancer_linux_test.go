@@ -29,7 +29,7 @@ const (
 	service = "http://" + vip + ":8080"
 )
 
-// picture is what docs/balancers.md describes, on a network of its own: a machine with etcd, three with a node, two
+// picture is what docs/operate.md describes, on a network of its own: a machine with etcd, three with a node, two
 // with a balancer, of which one holds the VIP, and one with callers. Every configuration is as firn gen prints it.
 type picture struct {
 	t         *testing.T

@@ -79,7 +79,7 @@ func hoards() []hoard {
 }
 
 // Callers who ask for much and take nothing of it hold up nothing else, neither another caller nor another connection of their
-// own, and are cut off. The node has the memory of a pod; what it has before, at most and after is for the table of docs/security.md.
+// own, and are cut off. The node has the memory of a pod; docs/security.md sums up what it has at most.
 func TestUntakenAnswers(t *testing.T) {
 	testenv.Slow(t)
 	for _, h := range hoards() {

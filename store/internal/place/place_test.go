@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestJudge has the table of docs/recover.md, line by line, and what else may come of copies and moves.
+// TestJudge has what docs/recover.md says of copies, and what else may come of copies and moves.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	alone := Place{Path: "/var/lib/firn", Host: "ids-1", Machine: "a1", Device: 2049, Inode: 12, Born: 1000}
