@@ -17,7 +17,7 @@ There is a dashboard, too. The demo leaves nothing behind.
 Each node is what firn serve runs, with a clock of its own that you can set. Only the
 timeouts are shorter than usual, so that you see effects soon.
 
-The load goes to all nodes through the Go client (docs/client.md). It compares every
+The load goes to all nodes through the Go client (docs/clients.md). It compares every
 ID with at least the latest million. It counts duplicates, IDs that are not greater
 than an earlier ID of the same node ID, and calls that got no ID within 2s.
 

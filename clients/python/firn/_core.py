@@ -22,7 +22,7 @@ from ._errors import CanceledError, ClosedError, NoAnswerError, NodeError, is_fi
 from ._http import PACKED, Node, Transport, parse_nodes, read_ids
 from ._ids import ENCODINGS, encode, parse, whole
 
-# Times are in seconds. What they are for is told in docs/client.md of the repository.
+# Times are in seconds. What they are for is told in docs/clients.md of the repository.
 MAX_COUNT = 100_000  # IDs that a node gives at once
 DEFAULT_TIMEOUT, ANSWER_WITHIN = 10.0, 15.0  # of a call, of a request
 DEFAULT_MAX_AGE = 2.0  # of IDs in memory

@@ -1,5 +1,5 @@
 // IDs of firn as primary keys in PostgreSQL, with Hibernate. The functions firn_first and firn_last are those of
-// firn gen sql --dialect postgres. For Hibernate 6 and Spring see docs/databases.md.
+// firn gen sql --dialect postgres. For Hibernate 6 and Spring see ../README.md.
 import io.github.firnid.client.FirnClient;
 import io.github.firnid.client.Sequencer;
 import java.io.Serializable;

@@ -14,15 +14,15 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// partitions are the blocks of SQL below a heading of the page on partitions.
+// partitions are the blocks of SQL below a heading of the page on databases.
 func partitions(t *testing.T, heading string, want int) (blocks []string, section string) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/partitions.md")
+	page, err := os.ReadFile("../../../docs/databases.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ = strings.Cut(string(page), "\n## "+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, section, _ = strings.Cut(string(page), "\n### "+heading+"\n")
+	section = regexp.MustCompile("\n###? ").Split(section, 2)[0]
 	for _, m := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(section, -1) {
 		blocks = append(blocks, m[1])
 	}

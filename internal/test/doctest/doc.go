@@ -2,7 +2,7 @@
 // pages show with what comes out, compile the code, and follow the links. It is not for examples of the library: those are
 // Example functions beside the code. What runs commands is slow: it needs FIRN_TESTS=all, or a name in -run.
 //
-// The pages are README.md, CODE_OF_CONDUCT.md, CONTRIBUTING.md, SECURITY.md, docs/*.md, and the README.md of
+// The pages are README.md, CODE_OF_CONDUCT.md, CONTRIBUTING.md, SECURITY.md, docs/*.md, and the README.md of bench,
 // internal/ops/deploy and of each example. The tests do what a reader does who has cloned the repository and follows a page from
 // top to bottom: in the repository's root, with firn on the path, in a network of its own, where all ports are free and all
 // names in [hosts] are known. What a page writes is gone afterwards.

@@ -38,7 +38,7 @@ func (b block) text() string   { return strings.Join(b.lines, "\n") + "\n" }
 // pages are all of the documentation.
 func pages(t *testing.T) (all []page) {
 	t.Helper()
-	for _, pattern := range []string{"README.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "internal/ops/deploy/README.md", "examples/*/README.md"} {
+	for _, pattern := range []string{"README.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "bench/README.md", "internal/ops/deploy/README.md", "examples/*/README.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
