@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -16,16 +15,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A member compares its wall clock with those of the others, by their pulses: before it claims a node ID, when the
-// wall steps, and every third of the window. While most of them disagree with it, it claims none and extends none.
-// Where a look at what they wrote does not settle it, it asks a few of them, through the log, to write again. See
-// package clocks, which judges.
-
-const (
-	lookEvery  = time.Second     // how often it looks whether the wall has stepped, and how long a verdict serves for other claims
-	judgeMost  = 5 * time.Second // how long judging may take
-	answerMost = 2 * time.Second // how long those that were asked have
-)
+// checkEvery is how often a member checks whether the wall has stepped, and how long a verdict serves for other claims.
+const checkEvery = time.Second
 
 // ClockError is wrapped in an ErrNotReady while most of the other members agree with each other about the time, and
 // not with this machine's wall clock. It passes by itself once the clocks agree.
@@ -42,54 +33,20 @@ func (e *ClockError) Error() string {
 	return "this clock is " + clocks.Verdict{Kind: kind, Offset: e.Ahead, Against: e.Of, Others: e.Others}.String()
 }
 
-// judgement is a verdict on this machine's wall clock.
-type judgement struct {
-	clocks.Verdict
-	at    time.Time // by package time
-	since time.Time // since when judgements are of its kind
-	steps uint64    // of the wall, before
-}
-
-// judged returns the latest judgement; at first, that of a clock that is alone.
-func (m *Member) judged() judgement {
-	if j := m.judgement.Load(); j != nil {
-		return *j
-	}
-	return judgement{}
-}
-
-// err returns a *ClockError while most of the others are against the clock.
-func (j judgement) err() error {
-	if !j.Out() {
-		return nil
-	}
-	return &ClockError{Ahead: j.Offset, Of: j.Against, Others: j.Others}
-}
-
-// steps returns how many steps of the wall there were up to now.
-func (m *Member) steps() uint64 {
-	m.options.Clock.Ahead() // compares
-	ahead, back := m.options.Clock.Steps()
-	return ahead + back
-}
+// judged returns the latest judgement on the wall clock.
+func (m *Member) judged() judgement { return m.judge.judged() }
 
 // watchClock judges the clock when the wall has stepped, and every third of the window, until ctx ends.
 func (m *Member) watchClock(ctx context.Context) {
-	for retry.Sleep(ctx, lookEvery) == nil {
+	for retry.Sleep(ctx, checkEvery) == nil {
 		if m.Ready() != nil {
 			continue // it asks as a member, and joins whatever its clock shows
 		}
-		j := m.judged()
 		var err error
 		third := m.options.Window / 3
 		jitter := rand.N(third / 5) // so that pulses are read at different ages
-		if m.steps() != j.steps || time.Since(j.at) >= third-jitter {
-			if m.judging.lock(ctx) != nil {
-				return
-			}
-			err = m.judge(ctx)
-			m.judging.unlock()
-			if err == nil {
+		if age := third - jitter; m.judge.outdated(age) {
+			if err = m.judge.judge(ctx, age); err == nil {
 				err = m.heedFloor(ctx)
 			}
 		}
@@ -105,14 +62,8 @@ func (m *Member) watchClock(ctx context.Context) {
 // checkClock returns a *ClockError when most of the others are against the clock, by a judgement of a moment ago or a
 // new one.
 func (m *Member) checkClock(ctx context.Context) error {
-	if err := m.judging.lock(ctx); err != nil {
+	if err := m.judge.judge(ctx, checkEvery); err != nil {
 		return err
-	}
-	defer m.judging.unlock()
-	if j := m.judged(); m.steps() != j.steps || j.at.IsZero() || time.Since(j.at) >= lookEvery {
-		if err := m.judge(ctx); err != nil {
-			return err
-		}
 	}
 	if err := m.judged().err(); err != nil {
 		return err
@@ -120,37 +71,34 @@ func (m *Member) checkClock(ctx context.Context) error {
 	return m.adjust(ctx)
 }
 
-// judge judges the clock. judging is held.
-func (m *Member) judge(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, judgeMost)
-	defer cancel()
-	was, losses := m.judged(), m.losses.Load()
-	for {
-		is := judgement{steps: m.steps()}
-		if is.steps != was.steps {
-			m.known.pulses = nil
-		}
-		var err error
-		if is.Verdict, err = m.compare(ctx, was.Verdict); err != nil {
-			return fmt.Errorf("comparing clocks: %w", err)
-		}
-		if m.steps() != is.steps {
-			continue // what was read before the step is compared with what the wall shows after it
-		}
-		if was.Out() && !is.Out() {
-			if err := m.keepsAll(ctx, losses); err != nil {
-				return fmt.Errorf("comparing clocks: %w", err)
-			}
-		}
-		is.at = time.Now()
-		is.since = is.at
-		if was.Kind == is.Kind && !was.at.IsZero() {
-			is.since = was.since
-		}
-		m.judgement.Store(&is)
-		m.tellVerdict(was.Verdict, is.Verdict)
-		return nil
+// What the judge sees of the cluster, and does there.
+
+func (m *Member) process() string { return *m.mark.Load() }
+
+func (m *Member) lost() int64 { return m.losses.Load() }
+
+func (m *Member) endOfLog(ctx context.Context) (int64, error) {
+	end := m.Value().Position()
+	batch, err := m.store.Read(ctx, store.Position(end))
+	for _, e := range batch.Entries {
+		end = int64(e.Position)
 	}
+	return end, err
+}
+
+func (m *Member) askClocks(ctx context.Context) (question, error) {
+	var by string
+	o, err := m.do(ctx, func(member string) cluster.Command {
+		by = member
+		return cluster.AskClocks{By: by}
+	})
+	if err == nil && o.missed {
+		err = errMissed
+	}
+	if err != nil {
+		return question{}, err
+	}
+	return newQuestion(o.value, o.value.Position(), by), nil
 }
 
 // tellVerdict has everybody act by a verdict.
@@ -174,135 +122,9 @@ func (m *Member) tellVerdict(was, is clocks.Verdict) {
 	}
 }
 
-// compare returns the verdict that follows another.
-func (m *Member) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdict, error) {
-	began := time.Now()
-	some, err := m.readSome(ctx)
-	if err != nil {
-		return was, err
-	}
-	few := m.readClocks(some, began)
-	if is := clocks.Judge(few); is.Kind == clocks.Agreed && is.Against == 0 { // one that disagrees has it look at all
-		is.Offset = m.known.offset()
-		return is, nil
-	}
-	began = time.Now()
-	all, err := m.Pulses(ctx)
-	if err != nil {
-		return was, err
-	}
-	readings := m.readClocks(all, began)
-	is, ask := clocks.Look(was, readings)
-	if is.Kind == clocks.Agreed {
-		is.Offset = m.known.offset()
-	}
-	if !ask {
-		return is, nil
-	}
-	answers, err := m.ask(ctx, len(all))
-	if err != nil {
-		return was, err
-	}
-	return clocks.Hear(was, answers), nil
-}
-
-// readSome reads the pulses of a few others in a cluster of more; else of none. So the cost for the store does not grow
-// with the square of the members. It reads each choice twice, so that most have been written again when they are read.
-func (m *Member) readSome(ctx context.Context) (map[string]Pulse, error) {
-	v, id := m.Value(), m.ID()
-	if m.known.chosen = !m.known.chosen; m.known.chosen {
-		m.known.choice = rand.Int64()
-	}
-	others := cluster.Asked(v, m.known.choice, id)
-	if v.Size() <= len(others)+1 {
-		return nil, nil
-	}
-	few := make(map[string]Pulse, len(others))
-	for _, id := range others {
-		kv, err := m.store.Get(ctx, pulseKey(id))
-		if err != nil {
-			return nil, err
-		}
-		few[id] = readPulse(kv.Value)
-	}
-	return few, nil
-}
-
-// readClocks reads the clocks of others in their pulses, which were read from a time on, for ones that the living have
-// written. What it notes for the offset is sure of the dead, too: it takes only pulses that were written again since they
-// were last read.
-func (m *Member) readClocks(pulses map[string]Pulse, began time.Time) (all []clocks.Reading) {
-	if len(pulses) == 0 {
-		return nil
-	}
-	v, now := m.Value(), make(map[string]knownPulse, len(pulses))
-	for id, k := range m.known.pulses {
-		if _, read := pulses[id]; read || v.IsMember(id) {
-			now[id] = k
-		}
-	}
-	for id, p := range pulses {
-		r, ok := m.read(p, p.Every+time.Second)
-		if !ok {
-			continue
-		}
-		all = append(all, r)
-		k, ok := now[id]
-		if !ok {
-			k.ahead = clocks.Unknown
-		} else if k.stamp != p.Stamp {
-			r.Most = r.Least + time.Since(k.read) + time.Second
-			k.ahead = clocks.Narrow(k.ahead, began.Sub(k.read), r)
-		}
-		k.stamp, k.read = p.Stamp, began
-		now[id] = k
-	}
-	m.known.pulses = now
-	return all
-}
-
-// known is what a member knows of the clocks of others by their pulses.
-type known struct {
-	pulses map[string]knownPulse
-	choice int64 // of those that readSome reads
-	chosen bool  // that is new, and is to be read once more
-}
-
-// knownPulse is one that the member has read.
-type knownPulse struct {
-	stamp string
-	read  time.Time      // when the latest read began
-	ahead clocks.Reading // how far the clock of its owner is
-}
-
-// offset returns by how much the wall clock is ahead of the others' median at least.
-func (k *known) offset() time.Duration {
-	var all []clocks.Reading
-	for _, p := range k.pulses {
-		all = append(all, p.ahead)
-	}
-	return -clocks.Median(all)
-}
-
-// read reads another's clock in its pulse, which is at most so old.
-func (m *Member) read(p Pulse, age time.Duration) (clocks.Reading, bool) {
-	return clocks.Read(p.Clock, m.Wall(), age), !p.Clock.IsZero() && p.Mark != *m.mark.Load()
-}
-
-// question is an entry of the log that asks members for their clocks.
-type question struct {
-	position int64
-	asked    []string
-}
-
-// newQuestion is that of an AskClocks of by, by the value after it. By answers, too: others may take the question for theirs.
-func newQuestion(v cluster.Value, position int64, by string) question {
-	return question{position, append(cluster.Asked(v, position, by), by)}
-}
-
 // heard notes a question of the log, and has the member answer it if it is asked. Called by the player.
 func (m *Member) heard(q question) {
-	m.question.Store(&q)
+	m.judge.question.Store(&q)
 	if m.incarnation != nil && slices.Contains(q.asked, m.incarnation.id) {
 		m.answer(q.position)
 	}
@@ -313,73 +135,6 @@ func (m *Member) answer(position int64) {
 	m.incarnation.answers.Store(position)
 	m.renewSoon()
 }
-
-// ask asks members for their clocks, and returns those that answered in time. Where others ask at the same time, as
-// when all clocks step together, one question serves all.
-func (m *Member) ask(ctx context.Context, crowd int) ([]clocks.Reading, error) {
-	since, v := time.Now(), m.Value()
-	batch, err := m.store.Read(ctx, store.Position(v.Position()))
-	if err != nil {
-		return nil, err
-	}
-	end := v.Position() // of the log: what comes later was appended since
-	for _, e := range batch.Entries {
-		end = int64(e.Position)
-	}
-	if err := retry.Sleep(ctx, rand.N(min(time.Duration(crowd)*time.Millisecond, time.Second)+1)); err != nil {
-		return nil, err
-	}
-	q := m.question.Load()
-	if q == nil || q.position <= end {
-		since = time.Now()
-		var by string
-		o, err := m.do(ctx, func(member string) cluster.Command {
-			by = member
-			return cluster.AskClocks{By: by}
-		})
-		if err != nil {
-			return nil, err
-		}
-		if o.missed {
-			return nil, errMissed
-		}
-		q = new(newQuestion(o.value, o.value.Position(), by))
-	}
-	return m.hear(ctx, q, since)
-}
-
-// hear reads the answers to a question that was appended since then, until all have answered or the time is over.
-func (m *Member) hear(ctx context.Context, q *question, since time.Time) (answers []clocks.Reading, err error) {
-	waiting, deadline := q.asked, time.Now().Add(answerMost)
-	for tries := 0; len(waiting) > 0; tries++ {
-		var silent []string
-		for _, id := range waiting {
-			kv, err := m.store.Get(ctx, pulseKey(id))
-			if err != nil {
-				return nil, err
-			}
-			p := readPulse(kv.Value)
-			r, ok := m.read(p, time.Since(since))
-			switch {
-			case ok && p.Answers >= q.position:
-				answers = append(answers, r)
-			case ok:
-				silent = append(silent, id)
-			}
-		}
-		waiting = silent
-		if len(waiting) == 0 || !time.Now().Before(deadline) {
-			break
-		}
-		if err := retry.Sleep(ctx, hearBackoff.After(tries)); err != nil {
-			return nil, err
-		}
-	}
-	return answers, nil
-}
-
-// hearBackoff paces the looks for answers.
-var hearBackoff = retry.Backoff{First: 10 * time.Millisecond, Max: 200 * time.Millisecond}
 
 // adjust brings ID time to the wall, which is believed. A member without node IDs takes the wall's time, whichever way
 // that lies. Another one follows a step ahead once its horizons lie beyond it, so that callers notice nothing; it

@@ -330,7 +330,7 @@ func TestTwoAskAtOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for _, n := range []*node{a, b} {
 				all.Go(func() {
-					if answers, err := n.mem.Load().ask(t.Context(), 10); len(answers) != 1 || err != nil {
+					if answers, err := n.mem.Load().judge.ask(t.Context(), 10); len(answers) != 1 || err != nil {
 						t.Errorf("%s hears %d answers, %v; want that of the other one", n.name, len(answers), err)
 					}
 				})

@@ -97,11 +97,12 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 	m := &Member{
 		store: at, options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
-		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
+		renew: make(chan struct{}, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
 		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(), player: newPlayer(),
 		value: sn.member.value, entry: sn.member.entry, hasJoined: true, ids: slices.Clone(sn.member.ids), floorAt: sn.member.floorAt,
 	}
+	m.judge = judge{others: m, clock: options.Clock, judging: make(lock, 1)}
 	m.started = true
 	m.mark.Store(sn.member.mark.Load())
 	m.losses.Store(sn.losses)

@@ -265,7 +265,7 @@ func (m *Member) living(ctx context.Context) (last time.Time, err error) {
 		return last, err
 	}
 	for _, p := range pulses {
-		if r, ok := m.read(p, p.Every+time.Second); ok && !r.Differs() {
+		if r, ok := m.judge.read(p, p.Every+time.Second); ok && !r.Differs() {
 			last = later(last, p.Reserved)
 		}
 	}

@@ -48,13 +48,10 @@ type Member struct {
 	release context.CancelCauseFunc // ends it, and says why
 	holding sync.WaitGroup          // the goroutines of the sequencers
 
-	judging   lock                      // held while the clock is judged
-	known     known                     // used then
-	judgement atomic.Pointer[judgement] // nil: none yet
-	question  atomic.Pointer[question]  // the latest of the log; nil: none yet
-	believed  atomic.Uint64             // how many steps ahead ID time has followed
-	renewing  lock                      // held while the pulse is written, with the horizons of the own window or of all
-	renew     chan struct{}             // has them written soon
+	judge    judge         // of the wall clock
+	believed atomic.Uint64 // how many steps ahead ID time has followed
+	renewing lock          // held while the pulse is written, with the horizons of the own window or of all
+	renew    chan struct{} // has them written soon
 
 	rejoins    atomic.Uint64
 	copies     atomic.Uint64             // how often it started over since there may be a copy of it
@@ -136,7 +133,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	m := &Member{
 		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
-		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
+		renew: make(chan struct{}, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
 		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock),
 		lookups: newLookups(), player: newPlayer(),
@@ -144,6 +141,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 			options.Logger.Error("can't write the journal: it ends here", "err", err)
 		}),
 	}
+	m.judge = judge{others: m, clock: options.Clock, judging: make(lock, 1)}
 	mark := fresh.Text()
 	m.mark.Store(&mark)
 	m.journal.Write(journal.Line{Do: journal.Begin, Journal: journal.Version, Member: options.Owner})

@@ -58,7 +58,7 @@ func (m *Member) startOver(ctx context.Context, why error) {
 		m.closeSession(ctx, m.incarnation)
 	}
 	m.player = newPlayer()
-	m.question.Store(nil)
+	m.judge.question.Store(nil)
 	m.lookups.forget()
 	m.rejoins.Add(1)
 	m.miss()

@@ -65,12 +65,12 @@ var clocks = []mutant{
 		"./internal/core/clocks", judged,
 	},
 	{
-		"a refused clock is believed by a store that has lost those who refuse it", "internal/core/peer/clock.go",
+		"a refused clock is believed by a store that has lost those who refuse it", "internal/core/peer/judge.go",
 		"if was.Out() && !is.Out() {", "if false {",
-		"./internal/core/peer", "^TestARefusedClockKeepsNewcomersOut$",
+		"./internal/core/peer", "^TestJudgeOfALoss$",
 	},
 	{
-		"who asks for clocks does not answer those who take the question for theirs", "internal/core/peer/clock.go",
+		"who asks for clocks does not answer those who take the question for theirs", "internal/core/peer/judge.go",
 		"append(cluster.Asked(v, position, by), by)", "cluster.Asked(v, position, by)",
 		"./internal/core/peer", "^TestTwoAskAtOnce$",
 	},
@@ -115,28 +115,28 @@ var clocks = []mutant{
 		"./internal/core/peer", "^TestAWrongClockJoins$",
 	},
 	{
-		"a step of the wall is noticed a third of a window later", "internal/core/peer/clock.go",
-		"if m.steps() != j.steps || time.Since(j.at) >= third-jitter", "if time.Since(j.at) >= third-jitter",
+		"a step of the wall is noticed a third of a window later", "internal/core/peer/judge.go",
+		"j.steps() != latest.steps || latest.at", "latest.at",
 		"./internal/core/peer", "Clock",
 	},
 	{
 		"nobody answers a question", "internal/core/peer/operator.go",
-		"		m.heard(newQuestion(r.Value(), e.Position, c.By))", "		m.question.Store(new(newQuestion(r.Value(), e.Position, c.By)))",
+		"		m.heard(newQuestion(r.Value(), e.Position, c.By))", "		m.judge.question.Store(new(newQuestion(r.Value(), e.Position, c.By)))",
 		"./internal/core/peer", "^TestAWrongClockJoins$",
 	},
 	{
-		"an answer to an earlier question counts", "internal/core/peer/clock.go",
+		"an answer to an earlier question counts", "internal/core/peer/judge.go",
 		"case ok && p.Answers >= q.position:", "case ok:",
 		"./internal/core/peer", "^Test(AllClocksStepTogether|OnlyTheLivingJudge)$",
 	},
 	{
-		"a crowd lists all pulses each third of a window", "internal/core/peer/clock.go",
+		"a crowd lists all pulses each third of a window", "internal/core/peer/judge.go",
 		"is.Kind == clocks.Agreed && is.Against == 0 {", "is.Kind == clocks.Agreed && is.Against < 0 {",
 		"./internal/core/peer", "^TestACrowdComparesClocks$",
 	},
 	{
-		"a member counts its own pulse as another's", "internal/core/peer/clock.go",
-		"!p.Clock.IsZero() && p.Mark != *m.mark.Load()", "!p.Clock.IsZero()",
+		"a member counts its own pulse as another's", "internal/core/peer/judge.go",
+		"!p.Clock.IsZero() && p.Mark != j.others.process()", "!p.Clock.IsZero()",
 		"./internal/core/peer", "^Test(TwoHalves|AWrongClockJoins|TheFirstClockIsWrong)$",
 	},
 }
