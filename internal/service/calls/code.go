@@ -9,38 +9,9 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
-)
-
-// Code is a kind of error that programs tell apart. Each protocol sends it in its own way.
-type Code string
-
-// The codes.
-const (
-	BadRequest       Code = "bad_request"       // a wrong count, ID, name or definition; the message says what would be right
-	Unauthenticated  Code = "unauthenticated"   // the token, or the node's own secret, is missing or wrong
-	Forbidden        Code = "forbidden"         // the token, or a call without a token, does not allow this
-	UnknownSequencer Code = "unknown_sequencer" // no sequencer has this name, or it was destroyed
-	Exists           Code = "exists"            // a sequencer of this name has another definition
-	InUse            Code = "in_use"            // nobody can destroy the default sequencer
-	AttachedAgain    Code = "attached_again"    // the member attached again during the call
-	Refused          Code = "refused"           // the cluster's rules, or the key of this node, do not allow this change now; the message says why
-	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, it never allows so many in one call
-	Quota            Code = "quota"             // the cluster has as many sequencers as the node or the token allows; destroy some, or raise --max-sequencers or the quota of the token
-	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
-	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read, and the node's time is used up; start a newer program, or see firn cluster skip
-	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or retry
-	Clock            Code = "clock"             // this machine's clock disagrees with those of most other members, or its IDs would be smaller than existing ones; try another server
-	Copied           Code = "copied"            // the node's process was copied, or set back to an earlier state, as by a snapshot of its machine, and starts over as a new member; try another server
-	Waiting          Code = "waiting"           // all node IDs are taken, and the member waits for one; try another server
-	Detached         Code = "detached"          // the member is not attached, and the caller's token, the sequencer's definition or --no-auto-attach does not let this call attach it, or an administrator has drained it; try another server
-	Unfit            Code = "unfit"             // the member's window is too short for the tick, or the sequencer has none of the node IDs that the member may use; try another server
-	Unavailable      Code = "unavailable"       // the store does not answer; it may have made a change or not
-	Overloaded       Code = "overloaded"        // the call wants more IDs than the node can make in 10 s, or the node has too many calls at a time
-	Lifetime         Code = "lifetime"          // the layout's time has run out, or has not begun
-	NoQuorum         Code = "no_quorum"         // the node was started without --quorum
-	CrossOrigin      Code = "cross_origin"      // a browser sent the call from another site's page
 )
 
 // inputError is a mistake of the caller.
@@ -48,11 +19,11 @@ type inputError struct{ error }
 
 func (e inputError) Unwrap() error { return e.error }
 
-// Input marks an error as the caller's mistake: its code is BadRequest.
+// Input marks an error as the caller's mistake: its code is codes.BadRequest.
 func Input(err error) error { return inputError{err} }
 
 // CodeOf returns the code of an error that the service has returned.
-func CodeOf(err error) Code {
+func CodeOf(err error) codes.Code {
 	var input inputError
 	var busy *busyError
 	var scattered *scatteredError
@@ -73,49 +44,49 @@ func CodeOf(err error) Code {
 	case errors.As(err, &elsewhere):
 		return elsewhere.Code
 	case errors.As(err, &input):
-		return BadRequest
+		return codes.BadRequest
 	case is(auth.ErrUnauthenticated):
-		return Unauthenticated
+		return codes.Unauthenticated
 	case is(auth.ErrForbidden):
-		return Forbidden
+		return codes.Forbidden
 	case errors.As(err, &limit):
-		return RateLimited
+		return codes.RateLimited
 	case errors.As(err, &quota):
-		return Quota
+		return codes.Quota
 	case errors.As(err, &exists):
-		return Exists
+		return codes.Exists
 	case errors.As(err, &refused), errors.As(err, &prefix), errors.As(err, &skip), errors.As(err, &majority), is(quorum.ErrClient):
-		return Refused
+		return codes.Refused
 	case is(errNoQuorum):
-		return NoQuorum
+		return codes.NoQuorum
 	case is(errInUse):
-		return InUse
+		return codes.InUse
 	case is(peer.ErrAttachedAgain):
-		return AttachedAgain
+		return codes.AttachedAgain
 	case is(peer.ErrNoSequencer), is(peer.ErrDestroyed):
-		return UnknownSequencer
+		return codes.UnknownSequencer
 	case is(firn.ErrLifetime):
-		return Lifetime
+		return codes.Lifetime
 	case is(peer.ErrUnfit):
-		return Unfit
+		return codes.Unfit
 	case is(peer.ErrCopied):
-		return Copied
+		return codes.Copied
 	case is(peer.ErrWaiting):
-		return Waiting
+		return codes.Waiting
 	case is(peer.ErrDetached), is(peer.ErrDrained), errors.As(err, &detached):
-		return Detached
+		return codes.Detached
 	case errors.As(err, &unreadable):
-		return Unreadable
+		return codes.Unreadable
 	case errors.As(err, &clock), errors.As(err, &order):
-		return Clock
+		return codes.Clock
 	case is(peer.ErrNotReady), is(auth.ErrNotKept):
-		return NotReady
+		return codes.NotReady
 	case errors.As(err, &busy), errors.As(err, &scattered), is(ErrCrowded):
-		return Overloaded
+		return codes.Overloaded
 	case is(store.ErrUnavailable), is(store.ErrAmbiguous), is(context.DeadlineExceeded):
-		return Unavailable
+		return codes.Unavailable
 	default:
-		return Internal
+		return codes.Internal
 	}
 }
 
@@ -128,10 +99,5 @@ func RetryAfter(err error) time.Duration {
 	if elsewhere, ok := errors.AsType[*ElsewhereError](err); ok {
 		return elsewhere.Retry
 	}
-	switch CodeOf(err) {
-	case NotReady, Clock, Copied, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:
-		return time.Second
-	default:
-		return 0
-	}
+	return CodeOf(err).Retry()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // command is a command that clients can send.
@@ -63,7 +64,7 @@ func (c *conn) do(args [][]byte) {
 	case !ok && (equal(args[0], "post") || equal(args[0], "host:")):
 		// Another site's page may have made a browser send HTTP here: nothing in the request may be obeyed.
 		c.s.log.Debug("a client sends HTTP to the Redis address", "client", c.net.RemoteAddr())
-		c.quit, c.code = true, calls.BadRequest
+		c.quit, c.code = true, codes.BadRequest
 	case c.who == nil && !k.open:
 		c.unauthenticated("NOAUTH", "Authentication required.", cmp.Or(strings.ToUpper(k.name), "another"))
 	case c.crowded && !k.open && k.name != "ping":

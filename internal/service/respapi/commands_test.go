@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/internal/core/peer"
-	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store"
 )
 
@@ -199,11 +199,11 @@ func TestRefusals(t *testing.T) {
 
 // Every code has a word that is in the table of the package comment; a word is one word.
 func TestWords(t *testing.T) {
-	for code, want := range map[calls.Code]string{
-		calls.BadRequest: "ERR", calls.Unauthenticated: "NOAUTH", calls.Forbidden: "NOPERM", calls.UnknownSequencer: "UNKNOWNSEQUENCER",
-		calls.RateLimited: "RATELIMITED", calls.NotReady: "NOTREADY", calls.Waiting: "WAITING", calls.Lifetime: "LIFETIME",
+	for code, want := range map[codes.Code]string{
+		codes.BadRequest: "ERR", codes.Unauthenticated: "NOAUTH", codes.Forbidden: "NOPERM", codes.UnknownSequencer: "UNKNOWNSEQUENCER",
+		codes.RateLimited: "RATELIMITED", codes.NotReady: "NOTREADY", codes.Waiting: "WAITING", codes.Lifetime: "LIFETIME",
 	} {
-		if got := WordOf(code); got != want {
+		if got := code.Redis(); got != want {
 			t.Errorf("%s is %s, want %s", code, got, want)
 		}
 	}

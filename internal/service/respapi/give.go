@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
@@ -146,13 +147,13 @@ func (c *conn) single(command, name string, as writing) {
 	code := calls.CodeOf(err)
 	c.code = code
 	// What is too many together can be fine one by one.
-	singly := code == calls.RateLimited || code == calls.Overloaded
+	singly := code == codes.RateLimited || code == codes.Overloaded
 	for range count {
 		if c.quit {
 			return
 		}
 		if singly {
-			c.code, c.times = calls.OK, 1
+			c.code, c.times = codes.OK, 1
 			c.one(command, name, as)
 			c.counts(c.s)
 			c.flush() // the next may take its time
@@ -236,7 +237,7 @@ func (c *conn) incrBy(args [][]byte) {
 	switch {
 	case err == nil:
 		c.s.numbers().write(c, id)
-	case calls.CodeOf(err) == calls.BadRequest && n <= calls.MaxCount:
+	case calls.CodeOf(err) == codes.BadRequest && n <= calls.MaxCount:
 		c.refuse("INCRBY", calls.Input(fmt.Errorf("%w: FIRN.IDS %.100s %d", err, name, n)))
 	default:
 		c.refuse("INCRBY", err)
