@@ -42,6 +42,9 @@ func (e *ClockError) Error() string {
 	return "this clock is " + clocks.Verdict{Kind: kind, Offset: e.Ahead, Against: e.Of, Others: e.Others}.String()
 }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*ClockError) Reason() string { return "clock" }
+
 // judgement is a verdict on this machine's wall clock.
 type judgement struct {
 	clocks.Verdict

@@ -7,6 +7,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // tries is how often a call looks for consecutive IDs before it fails as Overloaded.
@@ -99,3 +100,6 @@ type scatteredError struct{ count int }
 func (e *scatteredError) Error() string {
 	return fmt.Sprintf("no %d consecutive IDs in %d tries, since others took IDs in between; ask for fewer, or for a list of IDs, or try again", e.count, tries)
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*scatteredError) Reason() string { return string(codes.Overloaded) }

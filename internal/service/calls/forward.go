@@ -36,6 +36,9 @@ func (e *ElsewhereError) Error() string {
 	return fmt.Sprintf("the node %s, which was asked for this one: %s", e.Node, e.Message)
 }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (e *ElsewhereError) Reason() string { return string(e.Code) }
+
 // ofCaller reports whether a refusal is about the caller or the sequencer, so that it says more than why this node made no IDs.
 func (e *ElsewhereError) ofCaller() bool {
 	switch e.Code {

@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Next gives an ID of a sequencer. By is the member that made it, if this node had another one do that, and else empty.
@@ -191,3 +192,6 @@ type busyError struct {
 func (e *busyError) Error() string {
 	return fmt.Sprintf("no answer within %v: this node makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*busyError) Reason() string { return string(codes.Overloaded) }

@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // joining is a member that has not joined.
@@ -179,9 +180,30 @@ func TestCodes(t *testing.T) {
 		{calls.Input(errors.New("no number")), codes.BadRequest, 0},
 		{&auth.LimitError{Caller: "app", Rate: 5, RetryAfter: 3 * time.Second}, codes.RateLimited, 3 * time.Second},
 		{&auth.LimitError{Caller: "app", Rate: 5}, codes.RateLimited, 0},
+		{auth.ErrUnauthenticated, codes.Unauthenticated, 0},
+		{auth.ErrNoToken, codes.Unauthenticated, 0},
+		{&auth.SecretError{}, codes.Unauthenticated, 0},
+		{&auth.DeniedError{Err: auth.ErrForbidden}, codes.Forbidden, 0},
+		{auth.ErrNotKept, codes.NotReady, time.Second},
 		{&peer.ExistsError{}, codes.Exists, 0},
+		{&peer.RefusedError{Command: cluster.Expel{}}, codes.Refused, 0},
+		{&peer.SkipError{}, codes.Refused, 0},
+		{&cluster.PrefixError{}, codes.Refused, 0},
+		{&calls.MajorityError{}, codes.Refused, 0},
+		{quorum.ErrClient, codes.Refused, 0},
+		{&cluster.UnreadableError{Err: errors.New("torn")}, codes.Unreadable, 0},
 		{peer.ErrAttachedAgain, codes.AttachedAgain, 0},
 		{peer.ErrDestroyed, codes.UnknownSequencer, 0},
+		{peer.ErrNoSequencer, codes.UnknownSequencer, 0},
+		{peer.ErrUnfit, codes.Unfit, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied), codes.Copied, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDrained), codes.Detached, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.ClockError{}), codes.Clock, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.OrderError{}), codes.Clock, time.Second},
+		{calls.ErrCrowded, codes.Overloaded, time.Second},
+		{&calls.ElsewhereError{Code: codes.RateLimited, Retry: time.Minute}, codes.RateLimited, time.Minute},
+		{fmt.Errorf("%w: %w", context.DeadlineExceeded, peer.ErrNotReady), codes.NotReady, time.Second},
+		{store.ErrAmbiguous, codes.Unavailable, time.Second},
 		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrWaiting), codes.Waiting, time.Second},
 		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached), codes.Detached, time.Second},
 		{calls.ErrDraining, codes.NotReady, time.Second},
