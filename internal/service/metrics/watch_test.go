@@ -27,7 +27,7 @@ func TestNotJoinedYet(t *testing.T) {
 // A node that issues IDs shows how many, and its state.
 func TestANodeThatGivesIDs(t *testing.T) {
 	full(t, func(w *watched) {
-		if _, err := w.service.Consecutive(w.t.Context(), w.who, "", "default", 5); err != nil {
+		if err := w.service.Many(w.t.Context(), w.who, "", "default", 5, func(*calls.Batch) error { return nil }); err != nil {
 			w.t.Error(err)
 		}
 		w.has("firn_ready 1", "firn_member_joined 1", "firn_session_live 1", "firn_cluster_members 2", "firn_cluster_pending_joins 0",

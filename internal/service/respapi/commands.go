@@ -41,7 +41,7 @@ func all() []command {
 		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "Take an ID, or count IDs in ascending order, as integers" + inexact("FIRN.ID and FIRN.IDS")},
 		{name: "hello", most: many, open: true, run: (*conn).hello, usage: "[2|3 [AUTH name token] [SETNAME name]]", summary: "Select RESP2 or RESP3."},
 		{name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer", summary: "Take an ID, as an integer" + inexact("FIRN.ID")},
-		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer n", summary: "Take n consecutive IDs; the reply is the last, as an integer" + inexact("FIRN.IDS")},
+		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer 1", summary: "Take an ID, as INCR does; by another number is an error" + inexact("FIRN.ID")},
 		{name: "info", most: many, run: (*conn).info, usage: "[section ...]", summary: "Show the state of the server."},
 		{name: "ping", most: 1, run: (*conn).ping, usage: "[message]", summary: "PONG, or the message."},
 		{name: "quit", most: many, open: true, run: (*conn).bye, summary: "Close the connection."},

@@ -1436,11 +1436,6 @@ var mutants = []mutant{
 		"./internal/service/calls", "TakeTurns",
 	},
 	{
-		"IDs with gaps count as consecutive", "internal/service/calls/consecutive.go",
-		"if i > 0 && id != ids[i-1]+1 {", "if i < 0 {",
-		"./internal/service/respapi", all,
-	},
-	{
 		"a different command counts as a repeat", "internal/service/respapi/conn.go",
 		"string(c.in[c.begin:c.begin+c.size]) == string(command)", "len(command) > 0",
 		"./internal/service/respapi", all,
