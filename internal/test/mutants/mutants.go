@@ -1067,7 +1067,7 @@ var mutants = []mutant{
 	},
 	{
 		"a piece of an answer precedes the piece before", "internal/service/calls/give.go",
-		"if b.Len() > 0 {", "if b.Len() < 0 {",
+		"if c.Len() > 0 {", "if c.Len() < 0 {",
 		"./internal/service/calls", "TestManyAfter",
 	},
 	{
