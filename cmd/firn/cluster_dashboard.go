@@ -9,7 +9,7 @@ import (
 
 	"github.com/firn-id/firn/internal/base/unixsocket"
 	"github.com/firn-id/firn/internal/ops/remote"
-	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/ui"
 )
 
@@ -57,5 +57,5 @@ func (p *program) dashboardCommand() *cobra.Command {
 // hasTokens tells whether a server has no logins, since it has tokens.
 func hasTokens(err error) bool {
 	var answer *remote.AnswerError
-	return errors.As(err, &answer) && answer.Failure.Error.Code == calls.BadRequest
+	return errors.As(err, &answer) && answer.Failure.Error.Code == codes.BadRequest
 }

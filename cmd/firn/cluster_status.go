@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 const statusHelp = `Status shows what is wrong in the cluster, if anything, worst first: what people notice,
@@ -212,7 +213,7 @@ func stateColour(state string) console.Colour {
 	switch state {
 	case stateReady, "alive":
 		return console.Green
-	case stateLate, stateUnknown, string(calls.Waiting), string(calls.Detached):
+	case stateLate, stateUnknown, string(codes.Waiting), string(codes.Detached):
 		return console.Yellow
 	default:
 		return console.Red

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/internal/ops/demo"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/ops/setting"
-	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // demoControl are the flags of the commands to a demo that runs.
@@ -153,7 +153,7 @@ func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Con
 	if errors.As(err, &answer) && (answer.Failure.Error.Message == "" || answer.Failure.Error.Code == "not_found") {
 		return fmt.Errorf("the server %s is not a firn demo; --admin or %s says where it is", running.Base, setting.Variable("admin"))
 	}
-	if errors.As(err, &answer) && answer.Failure.Error.Code == calls.BadRequest {
+	if errors.As(err, &answer) && answer.Failure.Error.Code == codes.BadRequest {
 		return errors.New(answer.Failure.Error.Message)
 	}
 	return interrupted(ctx, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/admit/secretfile"
-	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/service/node"
 	"github.com/firn-id/firn/store/memstore"
@@ -79,7 +79,7 @@ func TestAdministration(t *testing.T) {
 			status, body, err := sendAs("", method, admin+path, "")
 			var answer httpapi.Locked
 			if err != nil || status != http.StatusUnauthorized || json.Unmarshal(body, &answer) != nil ||
-				answer.Error.Code != calls.Unauthenticated || answer.SecretFile != file || !strings.Contains(answer.Error.Message, file) {
+				answer.Error.Code != codes.Unauthenticated || answer.SecretFile != file || !strings.Contains(answer.Error.Message, file) {
 				t.Errorf("%s %s = %d %s, %v", method, path, status, body, err)
 			}
 		}
@@ -177,7 +177,7 @@ func newSquatter(t *testing.T, l net.Listener) *squatter {
 		}
 		w.WriteHeader(http.StatusUnauthorized)
 		_ = json.NewEncoder(w).Encode(httpapi.Locked{
-			Failure: httpapi.Failure{Error: httpapi.Error{Code: calls.Unauthenticated, Message: "show me the secret"}}, SecretFile: q.file,
+			Failure: httpapi.Failure{Error: httpapi.Error{Code: codes.Unauthenticated, Message: "show me the secret"}}, SecretFile: q.file,
 		})
 	}))
 	if l != nil {

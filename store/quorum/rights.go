@@ -3,7 +3,6 @@ package quorum
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -18,7 +18,7 @@ import (
 // them but for the record of who keeps the quorum, and have sessions. Of a machine it may ask what the machine is.
 
 // ErrClient is returned when this process is asked for what only a machine's key allows.
-var ErrClient = errors.New("this node has the key for clients, which does not allow it; want a node with the machines' key")
+var ErrClient = reason.New("refused", "this node has the key for clients, which does not allow it; want a node with the machines' key")
 
 // mine and theirs are the first key of firn, and the first after the last one.
 var (

@@ -320,3 +320,6 @@ func strictJSON(data []byte, into any) error {
 	}
 	return nil
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*UnreadableError) Reason() string { return "unreadable" }

@@ -63,6 +63,9 @@ func (e *PrefixError) Error() string {
 	return fmt.Sprintf("the prefix %q is that of the sequencer %q; want another", e.Prefix, e.Holder)
 }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*PrefixError) Reason() string { return "refused" }
+
 // QuotaError is returned when there are as many sequencers as a quota allows, or more.
 type QuotaError struct {
 	Quota

@@ -33,6 +33,9 @@ func (e *ClockError) Error() string {
 	return "this clock is " + clocks.Verdict{Kind: kind, Offset: e.Ahead, Against: e.Of, Others: e.Others}.String()
 }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*ClockError) Reason() string { return "clock" }
+
 // judged returns the latest judgement on the wall clock.
 func (m *Member) judged() judgement { return m.judge.judged() }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 )
 
@@ -18,37 +19,37 @@ var (
 
 	// ErrWaiting is wrapped in an ErrNotReady while all node IDs are taken. The member waits in line for one; the
 	// text says in which place.
-	ErrWaiting = errors.New("no node ID is free")
+	ErrWaiting = reason.New("waiting", "no node ID is free")
 
 	// ErrDetached is wrapped in an ErrNotReady after Detach, until Attach.
-	ErrDetached = errors.New("the sequencer is detached; Attach attaches it again")
+	ErrDetached = reason.New("detached", "the sequencer is detached; Attach attaches it again")
 
 	// ErrDrained is wrapped in an ErrNotReady while an operator keeps the member detached, see Member.Drain.
-	ErrDrained = errors.New("an operator has drained this member of the sequencer; it attaches again once that is undone")
+	ErrDrained = reason.New("detached", "an operator has drained this member of the sequencer; it attaches again once that is undone")
 
 	// ErrDestroyed is wrapped in an ErrNotReady when the sequencer was destroyed. It is final: a sequencer
 	// created later under the same name has another handle.
-	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created again needs a new handle")
+	ErrDestroyed = reason.New("unknown_sequencer", "the sequencer was destroyed; one that is created again needs a new handle")
 
 	// ErrExpelled is why a member has ended that an operator has expelled from the cluster, see Member.Expel.
 	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started again")
 
 	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was copied,
 	// or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new one.
-	ErrCopied = errors.New("this process was copied, or set back to an earlier state; it starts over as a new member")
+	ErrCopied = reason.New("copied", "this process was copied, or set back to an earlier state; it starts over as a new member")
 
 	// ErrNoSequencer is returned when no sequencer has the name.
-	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")
+	ErrNoSequencer = reason.New("unknown_sequencer", "there is no such sequencer; it has to be created")
 
 	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
-	ErrAttachedAgain = errors.New("the sequencer was attached again while it was being detached")
+	ErrAttachedAgain = reason.New("attached_again", "the sequencer was attached again while it was being detached")
 
 	// ErrExplicit is returned by AttachOnDemand when the sequencer's definition says cluster.AttachExplicit.
 	ErrExplicit = errors.New("the sequencer was created to be attached to explicitly")
 
 	// ErrUnfit is returned when the member's options do not fit the definition of an existing sequencer: the
 	// window is too short for the tick, or Options.Nodes asks for node IDs that do not exist.
-	ErrUnfit = errors.New("this member can't take part in the sequencer")
+	ErrUnfit = reason.New("unfit", "this member can't take part in the sequencer")
 
 	// ErrSequencerExists is returned when a sequencer of this name exists with another definition. The error is
 	// an *ExistsError.
@@ -71,6 +72,9 @@ func (e *ExistsError) Error() string {
 
 // Is reports whether target is ErrSequencerExists.
 func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExists }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*ExistsError) Reason() string { return "exists" }
 
 // RegionError is why a member has ended whose Options.Region is not that of the sequencers in the store. It changes nothing
 // there.

@@ -243,3 +243,6 @@ func (m *Member) followPolicy(ctx context.Context) {
 		_, _ = m.handle(share.Sequencer, q, "") // an error says that the member leaves
 	}
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*RefusedError) Reason() string { return "refused" }

@@ -36,6 +36,9 @@ func (e *OrderError) Error() string {
 		"it was told to wait until the clock is there", e.Until.UTC().Format(time.RFC3339), e.Node, ahead)
 }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*OrderError) Reason() string { return "clock" }
+
 // checkOrder returns an *OrderError when the member is to wait because its IDs would be smaller than existing ones, and
 // else warns about that. It looks until there is no such reason, and then not again.
 func (s *Sequencer) checkOrder(ctx context.Context) error {

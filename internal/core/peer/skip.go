@@ -76,6 +76,9 @@ func (e *SkipError) Error() string {
 	return fmt.Sprintf("the entry at position %d is not passed over: %s", e.Position, e.Why)
 }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*SkipError) Reason() string { return "refused" }
+
 // stopped is why a member can't replay the log further, an ErrNotReady.
 type stopped struct {
 	at         int64

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/service/node"
 )
@@ -114,7 +115,7 @@ func (d *demo) proxy() http.Handler {
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			message := fmt.Sprintf("no node of the demo answers: %v; firn demo status shows them", err)
-			writeJSON(w, http.StatusServiceUnavailable, httpapi.Failure{Error: httpapi.Error{Code: calls.NotReady, Message: message}})
+			writeJSON(w, http.StatusServiceUnavailable, httpapi.Failure{Error: httpapi.Error{Code: codes.NotReady, Message: message}})
 		},
 		ErrorLog: log.New(d.config.Logs, "demo: ", 0),
 	}
@@ -147,7 +148,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 	if secret, ok := errors.AsType[*auth.SecretError](err); ok {
 		failed.SecretFile = secret.File
 	}
-	writeJSON(w, httpapi.StatusOf(code), failed)
+	writeJSON(w, code.HTTP(), failed)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

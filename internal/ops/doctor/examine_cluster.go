@@ -21,6 +21,7 @@ import (
 	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -152,7 +153,7 @@ func notReady(status int, body []byte) (why string, over bool) {
 	if json.Unmarshal(body, &f) != nil || f.Error.Message == "" {
 		return http.StatusText(status), false
 	}
-	return strings.TrimPrefix(f.Error.Message, peer.ErrNotReady.Error()+": "), f.Error.Code == calls.Lifetime
+	return strings.TrimPrefix(f.Error.Message, peer.ErrNotReady.Error()+": "), f.Error.Code == codes.Lifetime
 }
 
 // seeStore examines the servers of a store that others keep, and reads what members have written: node IDs and pulses.

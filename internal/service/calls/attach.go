@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // find returns the issuer of a sequencer's IDs. It returns a member.ErrNotReady when the member is not attached
@@ -41,6 +42,9 @@ var errNoAutoAttach = errors.New("the node was started with --no-auto-attach")
 func (e *detachedError) Error() string {
 	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*detachedError) Reason() string { return string(codes.Detached) }
 
 // attached returns the issuer to ask again after a call got no ID because of why. If the member is not attached
 // and this caller's call may attach it, attached has it attach and waits for the outcome. It does not wait for a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Origin is where a call comes from, for the audit trail. Zero value: unknown.
@@ -36,7 +37,7 @@ type Audit struct {
 	Call      string // such as "DELETE /api/v1/sequencers/{name}"; never text that callers choose
 	Sequencer string // empty: none, or unknown
 	Member    string // that the call is about, as the caller named it where it is unknown; empty: none
-	Outcome   Code
+	Outcome   codes.Code
 
 	// asked: the caller sent no secret, as the command line does first, or no token to look, as doctor and the dashboard do, and is
 	// told what to send.
@@ -46,7 +47,7 @@ type Audit struct {
 // Audited writes a line of the audit trail. It writes each change; of refused calls it limits the lines per minute of one address,
 // protocol, caller, call and outcome, and counts the others: see package throttle.
 func (s *Service) Audited(a Audit) {
-	refused := a.Outcome == Unauthenticated || a.Outcome == Forbidden || a.Outcome == CrossOrigin
+	refused := a.Outcome == codes.Unauthenticated || a.Outcome == codes.Forbidden || a.Outcome == codes.CrossOrigin
 	if a.Who == "" {
 		a.Who = Anonymous
 	}
@@ -96,7 +97,7 @@ func (s *Service) finished(ctx context.Context, who *auth.Caller, a Audit, err e
 		return
 	}
 	a.Origin, _ = ctx.Value(originKey{}).(Origin)
-	a.Who, a.Outcome = who.Name(), OK
+	a.Who, a.Outcome = who.Name(), codes.OK
 	if err != nil {
 		a.Outcome = CodeOf(err)
 	}
@@ -105,22 +106,22 @@ func (s *Service) finished(ctx context.Context, who *auth.Caller, a Audit, err e
 
 // Refuse returns the code of an error. It audits callers that were not authenticated or not allowed, and logs
 // bugs. Call names the call, in words that the caller did not choose.
-func (s *Service) Refuse(from Origin, call string, err error) Code {
+func (s *Service) Refuse(from Origin, call string, err error) codes.Code {
 	code := CodeOf(err)
 	switch code {
-	case Internal, Unreadable:
+	case codes.Internal, codes.Unreadable:
 		if errors.Is(err, peer.ErrNotReady) {
 			return code // the member has logged it, once
 		}
 		s.options.Log.Error("a call failed", "call", call, "err", err)
-	case Unauthenticated, Forbidden:
+	case codes.Unauthenticated, codes.Forbidden:
 		a := Audit{Origin: from, Call: call, Outcome: code}
 		var denied *auth.DeniedError
 		if errors.As(err, &denied) {
 			a.Who, a.Sequencer = denied.Caller, denied.Sequencer
 		}
 		var secret *auth.SecretError
-		unknown := errors.Is(err, auth.ErrNoToken) || code == Forbidden && a.Who == ""
+		unknown := errors.Is(err, auth.ErrNoToken) || code == codes.Forbidden && a.Who == ""
 		a.asked = errors.As(err, &secret) && !secret.Wrong || unknown && strings.HasPrefix(call, "GET ")
 		s.Audited(a)
 	}

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Created is the answer to Create.
@@ -107,7 +109,7 @@ type Destroyed struct {
 	Message   string     `json:"message,omitempty"` // for people; empty when no member makes IDs any more
 }
 
-var errInUse = errors.New("can't be destroyed: it serves calls that name no sequencer")
+var errInUse = reason.New(string(codes.InUse), "can't be destroyed: it serves calls that name no sequencer")
 
 // Destroy destroys a sequencer.
 func (s *Service) Destroy(ctx context.Context, who *auth.Caller, name string) (_ Destroyed, err error) {
@@ -132,3 +134,6 @@ func (s *Service) Destroy(ctx context.Context, who *auth.Caller, name string) (_
 	}
 	return d, err
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*quotaError) Reason() string { return string(codes.Quota) }

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 )
 
@@ -80,7 +81,7 @@ func TestCreatesDoNotWaitForOthers(t *testing.T) {
 		}
 		for i := range 500 {
 			all.Go(func() {
-				if err := create("inv", fmt.Sprintf("10.0.%d.%d:1", i/100, i%100), fmt.Sprint("inv-", i)); calls.CodeOf(err) != calls.Unavailable && calls.CodeOf(err) != calls.Overloaded {
+				if err := create("inv", fmt.Sprintf("10.0.%d.%d:1", i/100, i%100), fmt.Sprint("inv-", i)); calls.CodeOf(err) != codes.Unavailable && calls.CodeOf(err) != codes.Overloaded {
 					t.Errorf("%v", err)
 				}
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Forwarder has other nodes make IDs. It is safe for concurrent use.
@@ -26,7 +27,7 @@ type Forwarder interface {
 // ElsewhereError is the refusal of a node that was asked for another.
 type ElsewhereError struct {
 	Node    string // its member ID
-	Code    Code
+	Code    codes.Code
 	Message string
 	Retry   time.Duration // how long to wait before a retry; zero: a retry does not help
 }
@@ -35,10 +36,13 @@ func (e *ElsewhereError) Error() string {
 	return fmt.Sprintf("the node %s, which was asked for this one: %s", e.Node, e.Message)
 }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (e *ElsewhereError) Reason() string { return string(e.Code) }
+
 // ofCaller reports whether a refusal is about the caller or the sequencer, so that it says more than why this node made no IDs.
 func (e *ElsewhereError) ofCaller() bool {
 	switch e.Code {
-	case RateLimited, Overloaded, Lifetime, BadRequest:
+	case codes.RateLimited, codes.Overloaded, codes.Lifetime, codes.BadRequest:
 		return true
 	}
 	return false
@@ -46,7 +50,7 @@ func (e *ElsewhereError) ofCaller() bool {
 
 // ofNode reports whether a refusal says that the node gives nobody IDs of the sequencer, and not just this caller.
 func (e *ElsewhereError) ofNode() bool {
-	return !e.ofCaller() && e.Code != Unauthenticated && e.Code != Forbidden
+	return !e.ofCaller() && e.Code != codes.Unauthenticated && e.Code != codes.Forbidden
 }
 
 type forwardedKey struct{}

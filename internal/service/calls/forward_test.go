@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -151,7 +152,7 @@ func TestAnyNodeAnswers(t *testing.T) {
 func TestForwardedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startForwarding(t, false, func(o *calls.Options) { o.NoAutoAttach = true })
-		if _, _, err := f.nodes[0].Next(t.Context(), anyone(t), "orders"); calls.CodeOf(err) != calls.Detached || len(f.asked) != 0 {
+		if _, _, err := f.nodes[0].Next(t.Context(), anyone(t), "orders"); calls.CodeOf(err) != codes.Detached || len(f.asked) != 0 {
 			t.Errorf("nobody serves it: %v, and %v were asked", err, f.asked)
 		}
 		if _, err := f.members[2].Attach(t.Context(), "orders"); err != nil {
@@ -162,17 +163,17 @@ func TestForwardedOnce(t *testing.T) {
 		if _, by, err := f.nodes[0].Next(t.Context(), who, "orders"); err != nil || by != f.members[2].ID() || !f.tokens["shop"] {
 			t.Errorf("by %q, tokens %v, %v", by, f.tokens, err)
 		}
-		if _, _, err := f.nodes[0].Next(calls.Forwarded(t.Context()), who, "orders"); calls.CodeOf(err) != calls.Detached {
+		if _, _, err := f.nodes[0].Next(calls.Forwarded(t.Context()), who, "orders"); calls.CodeOf(err) != codes.Detached {
 			t.Errorf("forwarded twice: %v", err)
 		}
 		alone := calls.New(f.members[0], calls.Options{NoAutoAttach: true})
-		if _, _, err := alone.Next(t.Context(), who, "orders"); calls.CodeOf(err) != calls.Detached {
+		if _, _, err := alone.Next(t.Context(), who, "orders"); calls.CodeOf(err) != codes.Detached {
 			t.Errorf("without a forwarder: %v", err)
 		}
 		asked := f.asked["http://c"]
 		f.fail = errors.New("connection refused")
 		for range 3 { // the second and third do not ask one that just failed
-			if _, _, err := f.nodes[0].Next(t.Context(), who, "orders"); calls.CodeOf(err) != calls.Detached {
+			if _, _, err := f.nodes[0].Next(t.Context(), who, "orders"); calls.CodeOf(err) != codes.Detached {
 				t.Errorf("the other one is gone: %v", err)
 			}
 		}
@@ -180,9 +181,9 @@ func TestForwardedOnce(t *testing.T) {
 			t.Errorf("asked %d times; want 1", n)
 		}
 		time.Sleep(3 * time.Second)
-		f.fail = &calls.ElsewhereError{Code: calls.RateLimited, Message: "too many", Retry: 2 * time.Second}
+		f.fail = &calls.ElsewhereError{Code: codes.RateLimited, Message: "too many", Retry: 2 * time.Second}
 		_, _, err := f.nodes[0].Next(t.Context(), who, "orders")
-		if calls.CodeOf(err) != calls.RateLimited || calls.RetryAfter(err) != 2*time.Second {
+		if calls.CodeOf(err) != codes.RateLimited || calls.RetryAfter(err) != 2*time.Second {
 			t.Errorf("the other one says that it is too much: %v", err)
 		}
 		f.fail = nil
@@ -223,10 +224,10 @@ func TestReadyFor(t *testing.T) {
 		if _, _, err := f.nodes[0].Next(t.Context(), who, "orders"); err == nil {
 			t.Error("a node that nobody answers gave an ID")
 		}
-		if err := f.nodes[0].ReadyFor(t.Context(), "orders"); calls.CodeOf(err) != calls.Waiting {
+		if err := f.nodes[0].ReadyFor(t.Context(), "orders"); calls.CodeOf(err) != codes.Waiting {
 			t.Errorf("the only one that serves it is out of reach: %v", err)
 		}
-		if err := f.nodes[1].ReadyFor(t.Context(), "No Name"); calls.CodeOf(err) != calls.BadRequest {
+		if err := f.nodes[1].ReadyFor(t.Context(), "No Name"); calls.CodeOf(err) != codes.BadRequest {
 			t.Errorf("a wrong name: %v", err)
 		}
 	})
@@ -249,7 +250,7 @@ func TestSilentNode(t *testing.T) {
 		if asks() != 1 {
 			t.Fatal("the one that serves it was not asked")
 		}
-		for _, code := range []calls.Code{calls.RateLimited, calls.Overloaded, calls.Unauthenticated, calls.Forbidden} {
+		for _, code := range []codes.Code{codes.RateLimited, codes.Overloaded, codes.Unauthenticated, codes.Forbidden} {
 			f.fail = &calls.ElsewhereError{Code: code}
 			for range 2 {
 				if asks() != 1 {
@@ -267,7 +268,7 @@ func TestSilentNode(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 8 {
 			callers.Go(func() {
-				if _, _, err := f.nodes[0].Next(t.Context(), who, "orders"); calls.CodeOf(err) != calls.Waiting {
+				if _, _, err := f.nodes[0].Next(t.Context(), who, "orders"); calls.CodeOf(err) != codes.Waiting {
 					t.Errorf("an answer of a node that hangs: %v", err)
 				}
 			})

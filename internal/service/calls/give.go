@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Next gives an ID of a sequencer. By is the member that made it, if this node had another one do that, and else empty.
@@ -47,28 +48,23 @@ func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name stri
 		return err
 	}
 	defer end()
-	caller := partyOf(who, at)
-	release, err := s.hold(ctx, within, caller, at, answerSize(count))
-	if err != nil {
+	c := call{turns: &s.turns, caller: partyOf(who, at), name: name, after: after, wants: count}
+	if c.release, err = s.hold(ctx, within, c.caller, at, answerSize(count)); err != nil {
 		return err
 	}
-	b := Batch{release: release}
 	defer func() {
-		if b.release != nil {
-			b.release()
+		if c.release != nil {
+			c.release()
 		}
 	}()
-	b.by, err = s.from(within, who, name, func(m Issuer) error {
-		b.runs, b.count, b.definition = b.runs[:0], 0, m.Definition()
-		return s.fill(within, m, caller, name, after, count, &b)
-	})
+	c.by, err = s.from(within, who, name, func(m Issuer) error { return c.fill(within, m) })
 	if err != nil {
 		return err
 	}
-	if b.by == "" {
+	if c.by == "" {
 		s.given.add(name, count)
 	}
-	return deliver(&b)
+	return deliver(&c.Batch)
 }
 
 // Hold takes size bytes of the memory for answers, for something else, until release is called. It waits as Many
@@ -98,28 +94,52 @@ func (s *Service) hold(ctx, within context.Context, caller party, at string, siz
 	return release, err
 }
 
-// fill has an issuer make IDs above another one, a piece at a time.
-func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string, after firn.ID, count int, b *Batch) error {
+// call is a call for several IDs of a sequencer, with those that were made.
+type call struct {
+	Batch
+	turns  *turns
+	caller party
+	name   string
+	after  firn.ID // the IDs are made after this one
+	wants  int
+}
+
+// fill has an issuer make all IDs: many of them a piece at a time, each in a turn of the caller.
+func (c *call) fill(ctx context.Context, m Issuer) error {
 	ids := pieces.Get().(*[piece]firn.ID)
 	defer pieces.Put(ids)
-	if count <= few {
-		if err := m.FillAfter(ctx, after, ids[:count]); err != nil {
-			return err
-		}
-		b.add(ids[:count])
-		return nil
+	c.runs, c.count, c.definition = c.runs[:0], 0, m.Definition()
+	if c.wants <= few {
+		return c.make(ctx, m, ids[:c.wants])
 	}
-	most := int(min(max(m.Definition().IDLayout().Rate()*turnTime.Seconds(), 1), piece))
-	return s.turns.each(ctx, name, caller, m, count, most, func(n int) error {
-		if b.Len() > 0 {
-			after = b.Last()
-		}
-		if err := m.FillAfter(ctx, after, ids[:n]); err != nil {
+	l, leave := c.turns.enter(c.name)
+	defer leave()
+	nodes, rate := rateOf(m)
+	most := int(min(max(c.definition.IDLayout().Rate()*turnTime.Seconds(), 1), piece))
+	for c.Len() < c.wants {
+		n := min(c.wants-c.Len(), most)
+		takes := time.Duration(float64(n) / (rate * (1 - leftShare)) * float64(time.Second))
+		if err := l.take(ctx, c.caller, nodes, takes, c.Len() > 0); err != nil {
 			return err
 		}
-		b.add(ids[:n])
-		return nil
-	})
+		if err := l.use(func() error { return c.make(ctx, m, ids[:n]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make has an issuer make IDs after those that there are.
+func (c *call) make(ctx context.Context, m Issuer, ids []firn.ID) error {
+	after := c.after
+	if c.Len() > 0 {
+		after = c.Last()
+	}
+	err := m.FillAfter(ctx, after, ids)
+	if err == nil {
+		c.add(ids)
+	}
+	return err
 }
 
 // from calls give with the issuer of a sequencer, and, if this node has no IDs, once more with that of another one, whose
@@ -191,3 +211,6 @@ type busyError struct {
 func (e *busyError) Error() string {
 	return fmt.Sprintf("no answer within %v: this node makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*busyError) Reason() string { return string(codes.Overloaded) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -96,6 +97,9 @@ func (e *MajorityError) Error() string {
 	return fmt.Sprintf("%s keeps data for all, as the machine %s, which ends with it: %d of %d machines would be left, no majority, and no node could reserve more time; "+
 		"start another machine first, or say that this may end the majority (--end-the-majority)", e.Node, e.Machine, e.Left, e.Voters)
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*MajorityError) Reason() string { return string(codes.Refused) }
 
 // keepsMajority returns a MajorityError if the quorum has no majority without a member's process.
 func (s *Service) keepsMajority(ctx context.Context, c Candidate) error {

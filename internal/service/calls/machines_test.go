@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -48,7 +49,7 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 		if ok != tt.refused || !ok && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if ok && (refused.Machine != "ids-2:7420" || refused.Left != 1 || refused.Voters != 3 || calls.CodeOf(err) != calls.Refused ||
+		if ok && (refused.Machine != "ids-2:7420" || refused.Left != 1 || refused.Voters != 3 || calls.CodeOf(err) != codes.Refused ||
 			!strings.HasPrefix(err.Error(), "bid (b) keeps data for all, as the machine ids-2:7420, which ends with it: 1 of 3 machines would be left")) {
 			t.Errorf("%s: %s %v", name, calls.CodeOf(err), err)
 		}
@@ -71,7 +72,7 @@ func TestMeantMachine(t *testing.T) {
 	if have, err := calls.MeantMachine("ids-1", q); err != nil || have != "10.0.0.1:7420" {
 		t.Errorf("%q, %v", have, err)
 	}
-	if have, err := calls.MeantMachine("ids-2", q); calls.CodeOf(err) != calls.BadRequest || err.Error() != `"ids-2" can be the machines 10.0.0.2:7420 and 10.0.0.3:7420; want the address of one` {
+	if have, err := calls.MeantMachine("ids-2", q); calls.CodeOf(err) != codes.BadRequest || err.Error() != `"ids-2" can be the machines 10.0.0.2:7420 and 10.0.0.3:7420; want the address of one` {
 		t.Errorf("%q, %v", have, err)
 	}
 }

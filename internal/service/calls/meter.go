@@ -1,6 +1,10 @@
 package calls
 
-import "time"
+import (
+	"time"
+
+	"github.com/firn-id/firn/internal/service/codes"
+)
 
 // Meter counts calls of all protocols. Its methods are safe for concurrent use.
 type Meter interface {
@@ -13,14 +17,8 @@ type Meter interface {
 type Call interface {
 	// Done counts n calls with the same outcome and duration. It does not time them when took is negative, as for
 	// calls that last as long as the caller wants.
-	Done(code Code, n int, took time.Duration)
+	Done(code codes.Code, n int, took time.Duration)
 }
-
-// Outcomes of calls other than errors with a Code.
-const (
-	OK   Code = "ok"
-	Gone Code = "gone" // the caller disconnected or canceled the call
-)
 
 // Untimed is the duration of a call that is not timed.
 const Untimed time.Duration = -1
@@ -38,4 +36,4 @@ func (s *Service) Metered() bool { return s.options.Meter != nil }
 
 type uncounted struct{}
 
-func (uncounted) Done(Code, int, time.Duration) {}
+func (uncounted) Done(codes.Code, int, time.Duration) {}

@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
 )
@@ -80,7 +81,7 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{0, -1, calls.MaxOwners + 1} {
-		if _, err := s.Owners(t.Context(), admin, "orders", 0, limit); calls.CodeOf(err) != calls.BadRequest {
+		if _, err := s.Owners(t.Context(), admin, "orders", 0, limit); calls.CodeOf(err) != codes.BadRequest {
 			t.Errorf("a limit of %d: %v", limit, err)
 		}
 	}
@@ -88,7 +89,7 @@ func TestOwners(t *testing.T) {
 		t.Errorf("without the right: %v", err)
 	}
 	m.OwnedErr = store.ErrUnavailable
-	if _, err := s.Owners(t.Context(), admin, "orders", 0, 1); calls.CodeOf(err) != calls.Unavailable {
+	if _, err := s.Owners(t.Context(), admin, "orders", 0, 1); calls.CodeOf(err) != codes.Unavailable {
 		t.Errorf("without the store: %v", err)
 	}
 }

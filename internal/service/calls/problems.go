@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // soonOver is how long before the end of a layout's time it is a problem.
@@ -148,7 +149,7 @@ func (p *problems) order() {
 			if v.SmallerUntil.After(until) {
 				until = v.SmallerUntil
 			}
-		case Code(v.Code) == Clock && v.Verdict != "ahead" && v.Verdict != "behind":
+		case codes.Code(v.Code) == codes.Clock && v.Verdict != "ahead" && v.Verdict != "behind":
 			p.addOf(m, Problem{
 				Level: Failing, Kind: OrderProblem, Effect: p.names[m.ID] + " gives no IDs", Since: p.since(m),
 				Cause: fmt.Sprintf("IDs may exist up to %s, %s, so that its own would be unique, but smaller", instant(v.SmallerUntil), p.ahead(v.SmallerUntil)),
@@ -177,14 +178,14 @@ func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (p *problems) readiness() {
 	by := map[string][]StatusMember{}
 	for m := range p.fresh {
-		v, code := m.Vitals, Code(m.Vitals.Code)
-		if !v.Ready && v.For >= settling && code != Waiting && code != Clock && (code != NotReady || p.status.Store.Reached) {
+		v, code := m.Vitals, codes.Code(m.Vitals.Code)
+		if !v.Ready && v.For >= settling && code != codes.Waiting && code != codes.Clock && (code != codes.NotReady || p.status.Store.Reached) {
 			by[m.Vitals.Code] = append(by[m.Vitals.Code], m)
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(by)) {
 		one, all := Problem{Level: Failing, Kind: NotReadyProblem}, by[code]
-		if Code(code) == Detached {
+		if codes.Code(code) == codes.Detached {
 			one.Level, one.Do = Warning, "Attach it: firn sequencer attach." // somebody wanted that
 		}
 		for _, m := range all {
@@ -193,7 +194,7 @@ func (p *problems) readiness() {
 			}
 		}
 		one.Effect, one.Members = p.verb(ids(all), "gives", "give")+" no IDs", ids(all)
-		if one.Cause = all[0].Vitals.Why; Code(code) == Internal || Code(code) == Unavailable {
+		if one.Cause = all[0].Vitals.Why; codes.Code(code) == codes.Internal || codes.Code(code) == codes.Unavailable {
 			one.Cause, one.Detail = "an error that firn does not expect; the log has it", all[0].Vitals.Why
 		}
 		p.addAbout(one.Effect, code, one)

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -24,7 +26,7 @@ type Quorum interface {
 }
 
 // errNoQuorum is the error of calls about the quorum where there is none.
-var errNoQuorum = errors.New("this node is not part of a quorum: it was started without --quorum")
+var errNoQuorum = reason.New(string(codes.NoQuorum), "this node is not part of a quorum: it was started without --quorum")
 
 // errBackup is returned for a second backup at a time: each reads the whole store.
 var errBackup = fmt.Errorf("%w: a backup is being made already", ErrCrowded)

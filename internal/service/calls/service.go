@@ -5,18 +5,19 @@ package calls
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/base/throttle"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/idtext"
 	"github.com/firn-id/firn/store"
 )
@@ -238,7 +239,7 @@ func (s *Service) Cluster() string { return s.member.Cluster() }
 func (s *Service) MaxCalls() int { return s.options.MaxCalls }
 
 // ErrCrowded says that there are too many calls at a time.
-var ErrCrowded = errors.New("too many calls at a time; ask another server, or try again")
+var ErrCrowded = reason.New(string(codes.Overloaded), "too many calls at a time; ask another server, or try again")
 
 // begin admits a call if the caller has one of the rights and may spend that many IDs. The function it returns
 // ends the call. The context ends after s.timeout at most.

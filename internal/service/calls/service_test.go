@@ -15,8 +15,10 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // joining is a member that has not joined.
@@ -70,7 +72,7 @@ func TestCallsAtATime(t *testing.T) {
 		}
 		synctest.Wait()
 		_, _, err := s.Next(t.Context(), who, name)
-		if !errors.Is(err, calls.ErrCrowded) || calls.CodeOf(err) != calls.Overloaded || calls.RetryAfter(err) != time.Second {
+		if !errors.Is(err, calls.ErrCrowded) || calls.CodeOf(err) != codes.Overloaded || calls.RetryAfter(err) != time.Second {
 			t.Errorf("one too many: %v (%s)", err, calls.CodeOf(err))
 		}
 		close(gate)
@@ -100,7 +102,7 @@ func TestMany(t *testing.T) {
 	}
 	for _, count := range []int{0, -1, calls.MaxCount + 1} {
 		err := s.Many(t.Context(), anyone(t), "", name, count, nil)
-		if calls.CodeOf(err) != calls.BadRequest || !strings.Contains(err.Error(), fmt.Sprintf("count is %d; want a number from 1 to 100000", count)) {
+		if calls.CodeOf(err) != codes.BadRequest || !strings.Contains(err.Error(), fmt.Sprintf("count is %d; want a number from 1 to 100000", count)) {
 			t.Errorf("%d: %v", count, err)
 		}
 	}
@@ -112,7 +114,7 @@ func TestPatience(t *testing.T) {
 		s := fake(&servertest.Issuer{Before: opens(nil)}, calls.Options{})
 		began := time.Now()
 		_, _, err := s.Next(t.Context(), anyone(t), name)
-		if took := time.Since(began); took != 10*time.Second || calls.CodeOf(err) != calls.Overloaded {
+		if took := time.Since(began); took != 10*time.Second || calls.CodeOf(err) != codes.Overloaded {
 			t.Errorf("%v (%s) after %v", err, calls.CodeOf(err), took)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -140,14 +142,14 @@ func TestRights(t *testing.T) {
 		"value":      func(who *auth.Caller) error { _, err := s.Value(who); return err },
 		"log":        func(who *auth.Caller) error { _, err := s.Log(who); return err },
 	} {
-		if err := do(who); calls.CodeOf(err) != calls.Forbidden {
+		if err := do(who); calls.CodeOf(err) != codes.Forbidden {
 			t.Errorf("%s by anyone: %v", what, err)
 		}
-		if err := do(nil); calls.CodeOf(err) != calls.Unauthenticated {
+		if err := do(nil); calls.CodeOf(err) != codes.Unauthenticated {
 			t.Errorf("%s without a caller: %v", what, err)
 		}
 	}
-	if _, _, err := s.Next(ctx, nil, name); calls.CodeOf(err) != calls.Unauthenticated {
+	if _, _, err := s.Next(ctx, nil, name); calls.CodeOf(err) != codes.Unauthenticated {
 		t.Errorf("an ID without a caller: %v", err)
 	}
 }
@@ -172,33 +174,54 @@ func TestCodes(t *testing.T) {
 	s := fake(&servertest.Issuer{Err: fmt.Errorf("%w: busy", store.ErrUnavailable)}, calls.Options{})
 	for _, tt := range []struct {
 		err   error
-		code  calls.Code
+		code  codes.Code
 		after time.Duration
 	}{
-		{calls.Input(errors.New("no number")), calls.BadRequest, 0},
-		{&auth.LimitError{Caller: "app", Rate: 5, RetryAfter: 3 * time.Second}, calls.RateLimited, 3 * time.Second},
-		{&auth.LimitError{Caller: "app", Rate: 5}, calls.RateLimited, 0},
-		{&peer.ExistsError{}, calls.Exists, 0},
-		{peer.ErrAttachedAgain, calls.AttachedAgain, 0},
-		{peer.ErrDestroyed, calls.UnknownSequencer, 0},
-		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrWaiting), calls.Waiting, time.Second},
-		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached), calls.Detached, time.Second},
-		{calls.ErrDraining, calls.NotReady, time.Second},
-		{firn.ErrLifetime, calls.Lifetime, time.Second},
-		{fmt.Errorf("%w: %w", peer.ErrNotReady, firn.ErrLifetime), calls.Lifetime, time.Second},
-		{errors.New("surprise"), calls.Internal, 0},
+		{calls.Input(errors.New("no number")), codes.BadRequest, 0},
+		{&auth.LimitError{Caller: "app", Rate: 5, RetryAfter: 3 * time.Second}, codes.RateLimited, 3 * time.Second},
+		{&auth.LimitError{Caller: "app", Rate: 5}, codes.RateLimited, 0},
+		{auth.ErrUnauthenticated, codes.Unauthenticated, 0},
+		{auth.ErrNoToken, codes.Unauthenticated, 0},
+		{&auth.SecretError{}, codes.Unauthenticated, 0},
+		{&auth.DeniedError{Err: auth.ErrForbidden}, codes.Forbidden, 0},
+		{auth.ErrNotKept, codes.NotReady, time.Second},
+		{&peer.ExistsError{}, codes.Exists, 0},
+		{&peer.RefusedError{Command: cluster.Expel{}}, codes.Refused, 0},
+		{&peer.SkipError{}, codes.Refused, 0},
+		{&cluster.PrefixError{}, codes.Refused, 0},
+		{&calls.MajorityError{}, codes.Refused, 0},
+		{quorum.ErrClient, codes.Refused, 0},
+		{&cluster.UnreadableError{Err: errors.New("torn")}, codes.Unreadable, 0},
+		{peer.ErrAttachedAgain, codes.AttachedAgain, 0},
+		{peer.ErrDestroyed, codes.UnknownSequencer, 0},
+		{peer.ErrNoSequencer, codes.UnknownSequencer, 0},
+		{peer.ErrUnfit, codes.Unfit, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied), codes.Copied, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDrained), codes.Detached, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.ClockError{}), codes.Clock, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.OrderError{}), codes.Clock, time.Second},
+		{calls.ErrCrowded, codes.Overloaded, time.Second},
+		{&calls.ElsewhereError{Code: codes.RateLimited, Retry: time.Minute}, codes.RateLimited, time.Minute},
+		{fmt.Errorf("%w: %w", context.DeadlineExceeded, peer.ErrNotReady), codes.NotReady, time.Second},
+		{store.ErrAmbiguous, codes.Unavailable, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrWaiting), codes.Waiting, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached), codes.Detached, time.Second},
+		{calls.ErrDraining, codes.NotReady, time.Second},
+		{firn.ErrLifetime, codes.Lifetime, time.Second},
+		{fmt.Errorf("%w: %w", peer.ErrNotReady, firn.ErrLifetime), codes.Lifetime, time.Second},
+		{errors.New("surprise"), codes.Internal, 0},
 	} {
 		if code := s.Refuse(calls.Origin{}, "a call", tt.err); code != tt.code || calls.RetryAfter(tt.err) != tt.after {
 			t.Errorf("%v: %s, again in %v; want %s in %v", tt.err, code, calls.RetryAfter(tt.err), tt.code, tt.after)
 		}
 	}
-	if _, _, err := s.Next(t.Context(), anyone(t), name); calls.CodeOf(err) != calls.Unavailable {
+	if _, _, err := s.Next(t.Context(), anyone(t), name); calls.CodeOf(err) != codes.Unavailable {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := s.Next(t.Context(), anyone(t), "orders"); calls.CodeOf(err) != calls.NotReady {
+	if _, _, err := s.Next(t.Context(), anyone(t), "orders"); calls.CodeOf(err) != codes.NotReady {
 		t.Errorf("another sequencer: %v", err)
 	}
-	if _, _, err := s.Next(t.Context(), anyone(t), "No Name"); calls.CodeOf(err) != calls.BadRequest {
+	if _, _, err := s.Next(t.Context(), anyone(t), "No Name"); calls.CodeOf(err) != codes.BadRequest {
 		t.Errorf("no name: %v", err)
 	}
 }

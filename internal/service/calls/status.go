@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -146,7 +147,7 @@ func (s *Service) ownStatus() Status {
 	status := Status{Member: l.member, At: l.at, Store: l.store(), Disk: s.disk()}
 	own := StatusMember{ID: l.member, Pulse: l.pulse(l.member)}
 	v := own.Vitals
-	status.Store.Reached = v == nil || v.Ready || Code(v.Code) != NotReady || v.Left >= 0 || !l.overdue()
+	status.Store.Reached = v == nil || v.Ready || codes.Code(v.Code) != codes.NotReady || v.Left >= 0 || !l.overdue()
 	status.Members = []StatusMember{own}
 	soon, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 	defer cancel()

@@ -58,26 +58,6 @@ type turn struct {
 	comes chan struct{} // closed when the turn begins
 }
 
-// each calls make for count IDs of an issuer in all, at most so many at a time, each time in a turn of the caller. It
-// returns the first error of make, or that of ctx.
-func (t *turns) each(ctx context.Context, name string, caller party, m Issuer, count, most int, make func(n int) error) error {
-	l, leave := t.enter(name)
-	defer leave()
-	nodes, rate := rateOf(m)
-	for left := count; left > 0; {
-		n := min(left, most)
-		takes := time.Duration(float64(n) / (rate * (1 - leftShare)) * float64(time.Second))
-		if err := l.take(ctx, caller, nodes, takes, left < count); err != nil {
-			return err
-		}
-		if err := l.use(n, make); err != nil {
-			return err
-		}
-		left -= n
-	}
-	return nil
-}
-
 // enter returns the line of a sequencer, and a function to leave it.
 func (t *turns) enter(name string) (l *line, leave func()) {
 	t.mu.Lock()
@@ -134,10 +114,10 @@ func (l *line) take(ctx context.Context, caller party, nodes int, takes time.Dur
 	}
 }
 
-// use makes n IDs in a turn, and ends the turn.
-func (l *line) use(n int, make func(n int) error) error {
+// use makes IDs in a turn, and ends the turn.
+func (l *line) use(make func() error) error {
 	defer l.over()
-	return make(n)
+	return make()
 }
 
 func (l *line) over() {

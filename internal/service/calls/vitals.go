@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // vitals is what the vital signs of the process are derived from. The zero value is ready.
 type vitals struct {
 	mu    sync.Mutex // guards what follows
 	ready bool
-	code  Code
+	code  codes.Code
 	since time.Time // since when ready and code are as they are
 
 	counted time.Time // when given was counted; zero: never
@@ -58,8 +59,8 @@ func (s *Service) Vitals() peer.Vitals {
 	l := &s.vitals
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.since.IsZero() || l.ready != v.Ready || l.code != Code(v.Code) {
-		l.ready, l.code, l.since = v.Ready, Code(v.Code), now
+	if l.since.IsZero() || l.ready != v.Ready || l.code != codes.Code(v.Code) {
+		l.ready, l.code, l.since = v.Ready, codes.Code(v.Code), now
 	}
 	v.For = now.Sub(l.since)
 	switch took := now.Sub(l.counted); {

@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn/internal/base/clusterid"
 	"github.com/firn-id/firn/internal/base/packed"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/forward"
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
@@ -109,7 +110,7 @@ func TestRefusal(t *testing.T) {
 	})
 	err := asker(t, nil).Fill(t.Context(), at, "", "orders", make([]firn.ID, 2))
 	var refused *calls.ElsewhereError
-	if !errors.As(err, &refused) || refused.Code != calls.RateLimited || refused.Message != "too many" || refused.Retry != 2*time.Second {
+	if !errors.As(err, &refused) || refused.Code != codes.RateLimited || refused.Message != "too many" || refused.Retry != 2*time.Second {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
+	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/internal/base/clusterid"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // callerKey is the key of a context's caller.
@@ -39,7 +40,7 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, err
 	}
 	if zipped(ctx) {
 		if open(method) { // its errors are not worded
-			return nil, status.Error(codes.InvalidArgument, errCompressed.Error())
+			return nil, status.Error(grpccodes.InvalidArgument, errCompressed.Error())
 		}
 		return nil, calls.Input(errCompressed)
 	}
@@ -110,7 +111,7 @@ func (a admitted) Context() context.Context { return a.ctx }
 // outcome counts a call, and returns its error as the caller gets it. A panic becomes an error: otherwise it would end the
 // process, and all other calls. Began is zero for calls that are not timed.
 func (s *Server) outcome(ctx context.Context, method string, began time.Time, err error, panicked any) error {
-	code := calls.OK
+	code := codes.OK
 	switch {
 	case panicked != nil:
 		code, err = s.refuse(ctx, method, &panicError{panicked, debug.Stack()})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // counters counts the calls of each method, except for health checks and reflection.
@@ -24,7 +25,7 @@ func (s *Server) counters() map[string]calls.Call {
 }
 
 // count counts a call that began then; zero: it is not timed.
-func (s *Server) count(method string, code calls.Code, began time.Time) {
+func (s *Server) count(method string, code codes.Code, began time.Time) {
 	c, ok := s.calls[method]
 	if !ok {
 		return

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
+	grpccodes "google.golang.org/grpc/codes"
 	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
@@ -15,39 +15,11 @@ import (
 
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
-// Domain is the domain of each google.rpc.ErrorInfo of firn. The reason is a calls.Code.
+// Domain is the domain of each google.rpc.ErrorInfo of firn. The reason is a codes.Code.
 const Domain = "firn"
-
-// statusCodes are the gRPC codes. UNAVAILABLE is what libraries retry, preferably on another server. It is for errors where
-// that can help, and not for an overloaded server.
-var statusCodes = map[calls.Code]codes.Code{
-	calls.BadRequest:       codes.InvalidArgument,
-	calls.Unauthenticated:  codes.Unauthenticated,
-	calls.Forbidden:        codes.PermissionDenied,
-	calls.UnknownSequencer: codes.NotFound,
-	calls.Exists:           codes.AlreadyExists,
-	calls.InUse:            codes.FailedPrecondition,
-	calls.AttachedAgain:    codes.FailedPrecondition,
-	calls.Refused:          codes.FailedPrecondition,
-	calls.RateLimited:      codes.ResourceExhausted,
-	calls.Quota:            codes.ResourceExhausted,
-	calls.Overloaded:       codes.ResourceExhausted,
-	calls.Internal:         codes.Internal,
-	calls.Unreadable:       codes.Internal,
-	calls.NotReady:         codes.Unavailable,
-	calls.Clock:            codes.Unavailable,
-	calls.Copied:           codes.Unavailable,
-	calls.Waiting:          codes.Unavailable,
-	calls.Detached:         codes.Unavailable,
-	calls.Unfit:            codes.Unavailable,
-	calls.Unavailable:      codes.Unavailable,
-	calls.Lifetime:         codes.Unavailable,
-}
-
-// StatusOf is the gRPC code of a code of the service; OK: there is none.
-func StatusOf(code calls.Code) codes.Code { return statusCodes[code] }
 
 // errGone is returned when an answer can't be sent.
 var errGone = errors.New("the caller went away")
@@ -56,22 +28,22 @@ var errGone = errors.New("the caller went away")
 const maxMessage = 2 << 10
 
 // refuse returns the code and the status of a call that fails.
-func (s *Server) refuse(ctx context.Context, method string, err error) (calls.Code, error) {
+func (s *Server) refuse(ctx context.Context, method string, err error) (codes.Code, error) {
 	var panicked *panicError
 	message := err.Error()
 	switch bug := errors.As(err, &panicked); {
 	case bug:
 		message = "a bug in firn; the server has logged it"
 	case ctx.Err() != nil:
-		return calls.Gone, status.FromContextError(ctx.Err()).Err()
+		return codes.Gone, status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, errGone):
-		return calls.Gone, status.Error(codes.Canceled, message)
+		return codes.Gone, status.Error(grpccodes.Canceled, message)
 	}
 	code := s.service.Refuse(origin(ctx), method, err)
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + "..."
 	}
-	answer := status.New(StatusOf(code), strings.ToValidUTF8(message, "�"))
+	answer := status.New(code.GRPC(), strings.ToValidUTF8(message, "�"))
 	detailed, detailErr := answer.WithDetails(details(code, err)...)
 	if detailErr != nil {
 		return code, answer.Err()
@@ -89,7 +61,7 @@ func origin(ctx context.Context) calls.Origin {
 }
 
 // details describe an error for programs.
-func details(code calls.Code, err error) []protoadapt.MessageV1 {
+func details(code codes.Code, err error) []protoadapt.MessageV1 {
 	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: string(code), Domain: Domain}}
 	if after := calls.RetryAfter(err); after > 0 {
 		all = append(all, &errdetails.RetryInfo{RetryDelay: durationpb.New(after.Round(time.Millisecond))})

@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/packed"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Values of headers, shared by all answers; none changes them.
@@ -154,12 +155,12 @@ func writeOK(w http.ResponseWriter) {
 }
 
 func badRequest(w http.ResponseWriter, err error) {
-	writeError(w, calls.BadRequest, err.Error())
+	writeError(w, codes.BadRequest, err.Error())
 }
 
 // Error says what is wrong.
 type Error struct {
-	Code    calls.Code `json:"code"`
+	Code    codes.Code `json:"code"`
 	Message string     `json:"message"`
 }
 
@@ -174,9 +175,9 @@ type Locked struct {
 	SecretFile string `json:"secret_file,omitempty"` // that holds the secret; empty: none does
 }
 
-func writeError(w http.ResponseWriter, code calls.Code, message string) {
+func writeError(w http.ResponseWriter, code codes.Code, message string) {
 	came(w, code)
-	writeAnswer(w, StatusOf(code), Failure{Error{code, message}})
+	writeAnswer(w, code.HTTP(), Failure{Error{code, message}})
 }
 
 func header(w http.ResponseWriter, contentType []string) {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // counting is a ResponseWriter that remembers the result of its call. It is reused, so nothing may keep it beyond the call.
 type counting struct {
 	http.ResponseWriter
-	code calls.Code
+	code codes.Code
 }
 
 // Unwrap lets [http.ResponseController] find what is within.
@@ -25,13 +26,13 @@ var countings = sync.Pool{New: func() any { return new(counting) }}
 func (c *counting) Write(b []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(b)
 	if errors.Is(err, calls.ErrCrowded) {
-		c.code = calls.Overloaded
+		c.code = codes.Overloaded
 	}
 	return n, err
 }
 
 // came notes the code of a call that fails.
-func came(w http.ResponseWriter, code calls.Code) {
+func came(w http.ResponseWriter, code codes.Code) {
 	if c, ok := w.(*counting); ok {
 		c.code = code
 	}
@@ -64,14 +65,14 @@ func (h *Handler) counted(path, name string, next http.HandlerFunc) http.Handler
 				took = time.Since(began)
 			}
 			if c.code == "" { // next has panicked
-				c.code = calls.Internal
+				c.code = codes.Internal
 			}
 			call.Done(c.code, 1, took)
 			c.ResponseWriter = nil
 			countings.Put(c)
 		}()
 		if next(c, r); c.code == "" {
-			c.code = calls.OK
+			c.code = codes.OK
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/httpapi/apidoc"
 )
 
@@ -104,7 +105,7 @@ func (h *Handler) serveDocs() {
 		})
 	})
 	h.mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
-		writeError(w, notFound, `there is nothing at "/"; GET /docs/ describes the calls and lets you try them`)
+		writeError(w, codes.NotFound, `there is nothing at "/"; GET /docs/ describes the calls and lets you try them`)
 	})
 }
 
@@ -155,9 +156,9 @@ func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		writeOK(w)
-	case errors.Is(err, peer.ErrNotReady) && code != calls.Lifetime && code != calls.Clock: // the message says why
+	case errors.Is(err, peer.ErrNotReady) && code != codes.Lifetime && code != codes.Clock: // the message says why
 		w.Header().Set("Retry-After", "1")
-		writeError(w, calls.NotReady, h.service.Unready(err))
+		writeError(w, codes.NotReady, h.service.Unready(err))
 	default:
 		if code, ok := refused(w, r, h.service, err); ok {
 			writeError(w, code, h.service.Unready(err))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // LeafIDs says from where the IDs come that callers of Leaf get. The zero value is for services that do not answer such calls.
@@ -71,7 +71,7 @@ type LeafFailure struct {
 	Timestamp int64      `json:"timestamp"` // in Unix milliseconds
 	Status    int        `json:"status"`
 	Error     string     `json:"error"` // the status in words
-	Code      calls.Code `json:"code"`  // not in Leaf
+	Code      codes.Code `json:"code"`  // not in Leaf
 	Message   string     `json:"message"`
 	Path      string     `json:"path"`
 }
@@ -83,7 +83,7 @@ func (h *Handler) refuseLeaf(w http.ResponseWriter, r *http.Request, err error) 
 	if !ok {
 		return
 	}
-	status := StatusOf(code)
+	status := code.HTTP()
 	if status == http.StatusNotFound || status == http.StatusBadRequest {
 		status = http.StatusInternalServerError
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store"
 )
 
@@ -263,17 +264,17 @@ func (l *lines) write(t timed) error {
 
 // fail ends the answer with a line that says why: a Failure, which is no entry.
 func (l *lines) fail(err error) {
-	code := calls.Internal
+	code := codes.Internal
 	switch {
 	case errors.Is(err, context.Canceled):
-		came(l.w, calls.Gone)
+		came(l.w, codes.Gone)
 		return
 	case errors.Is(err, peer.ErrNotReady):
-		code = calls.NotReady
+		code = codes.NotReady
 	case errors.Is(err, auth.ErrUnauthenticated) || errors.Is(err, auth.ErrForbidden): // no longer
 		code = calls.CodeOf(err)
 	case errors.Is(err, errCut):
-		code = unknownPosition
+		code = codes.UnknownPosition
 	}
 	came(l.w, code)
 	line, marshalErr := json.Marshal(Failure{Error{code, err.Error()}})
@@ -298,7 +299,7 @@ func (h *Handler) refuseLog(w http.ResponseWriter, r *http.Request, err error) {
 	_, position := errors.AsType[*positionError](err)
 	_, instant := errors.AsType[*timeError](err)
 	if position || instant {
-		writeError(w, unknownPosition, err.Error())
+		writeError(w, codes.UnknownPosition, err.Error())
 		return
 	}
 	h.refuse(w, r, err)

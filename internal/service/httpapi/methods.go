@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // handle serves a path, by method. HEAD is served wherever GET is.
@@ -27,7 +28,7 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	}
 	other := h.counted(path, "other", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
-		writeError(w, methodNotAllowed, fmt.Sprintf("the method %.40q is not allowed for %.80q; want %s", r.Method, r.URL.Path, allow))
+		writeError(w, codes.MethodNotAllowed, fmt.Sprintf("the method %.40q is not allowed for %.80q; want %s", r.Method, r.URL.Path, allow))
 	})
 	h.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		next, ok := by[r.Method]
@@ -178,5 +179,5 @@ func answers[T any](h *Handler, f func(ctx context.Context, who *auth.Caller, se
 func Token(r *http.Request) string { return auth.Bearer(r.Header.Get("Authorization")) }
 
 func nothingHere(w http.ResponseWriter, r *http.Request) {
-	writeError(w, notFound, fmt.Sprintf("there is nothing at %.80q; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}", r.URL.Path))
+	writeError(w, codes.NotFound, fmt.Sprintf("there is nothing at %.80q; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}", r.URL.Path))
 }

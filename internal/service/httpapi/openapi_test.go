@@ -17,6 +17,7 @@ import (
 
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/service/httpapi/apidoc"
 	"github.com/firn-id/firn/internal/test/servertest"
@@ -123,8 +124,8 @@ func TestDocumentedRights(t *testing.T) {
 // All codes of errors are documented, with their statuses.
 func TestDocumentedCodes(t *testing.T) {
 	var want []string
-	for code, status := range httpapi.Statuses() {
-		want = append(want, fmt.Sprintf("%d %s", status, code))
+	for _, code := range codes.All() {
+		want = append(want, fmt.Sprintf("%d %s", code.HTTP(), code))
 	}
 	slices.Sort(want)
 	described := document(t)

@@ -9,7 +9,7 @@ import (
 	"net/http"
 
 	"github.com/firn-id/firn/internal/service/admit/auth"
-	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Replacement says which machine takes the place of which.
@@ -48,7 +48,7 @@ func (h *Handler) removeMachines(w http.ResponseWriter, r *http.Request, who *au
 func readBody(w http.ResponseWriter, r *http.Request, into any, fields string) bool {
 	data, err := io.ReadAll(http.MaxBytesReader(within(w), r.Body, maxBody))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
-		writeError(w, tooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody))
+		writeError(w, codes.TooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody))
 		return false
 	}
 	switch {
@@ -86,7 +86,7 @@ func (h *Handler) backup(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	case !s.begun:
 		h.refuse(w, r, err)
 	case s.err != nil: // the caller has gone away
-		came(w, calls.Gone)
+		came(w, codes.Gone)
 		panic(http.ErrAbortHandler)
 	default:
 		came(w, h.service.Refuse(Origin(r), callOf(r), err))

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // SequencerList has all sequencers, by name.
@@ -51,7 +52,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		writeError(w, tooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody))
+		writeError(w, codes.TooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody))
 		return
 	case err != nil:
 		badRequest(w, err)
@@ -61,9 +62,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	var exists *peer.ExistsError
 	switch {
 	case errors.As(err, &exists):
-		came(w, calls.Exists)
+		came(w, codes.Exists)
 		writeAnswer(w, http.StatusConflict, Conflict{
-			Failure{Error{calls.Exists, err.Error()}}, exists.InForce, exists.InForce.Differences(exists.Wanted),
+			Failure{Error{codes.Exists, err.Error()}}, exists.InForce, exists.InForce.Differences(exists.Wanted),
 		})
 	case created:
 		w.Header().Set("Location", "/api/v1/sequencers/"+n.Name)

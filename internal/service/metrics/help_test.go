@@ -20,6 +20,7 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -197,7 +198,7 @@ func full(t *testing.T, f func(w *watched)) {
 		if _, _, err := w.service.Next(t.Context(), w.who, "orders"); err != nil {
 			t.Error(err)
 		}
-		w.metrics.Call("http", "POST /api/v1/id").Done(calls.OK, 1, time.Millisecond)
+		w.metrics.Call("http", "POST /api/v1/id").Done(codes.OK, 1, time.Millisecond)
 		f(w)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // buckets are the upper bounds of the buckets for latencies, in seconds. A call takes 25 µs, and may wait for the
@@ -32,11 +33,11 @@ func newRequests() requests {
 
 // Call implements calls.Meter. A call that nobody made has no series.
 func (r *requests) Call(protocol, name string) calls.Call {
-	counter := func(code calls.Code) prometheus.Counter {
+	counter := func(code codes.Code) prometheus.Counter {
 		return r.total.WithLabelValues(protocol, name, string(code))
 	}
 	return &call{
-		ok:      sync.OnceValue(func() prometheus.Counter { return counter(calls.OK) }),
+		ok:      sync.OnceValue(func() prometheus.Counter { return counter(codes.OK) }),
 		failed:  counter,
 		latency: sync.OnceValue(func() prometheus.Observer { return r.took.WithLabelValues(protocol, name) }),
 	}
@@ -45,14 +46,14 @@ func (r *requests) Call(protocol, name string) calls.Call {
 // call counts the calls of one name over one protocol. It looks up the series of successful calls once.
 type call struct {
 	ok      func() prometheus.Counter
-	failed  func(calls.Code) prometheus.Counter
+	failed  func(codes.Code) prometheus.Counter
 	latency func() prometheus.Observer
 }
 
 // Done implements server.Call.
-func (c *call) Done(code calls.Code, n int, took time.Duration) {
+func (c *call) Done(code codes.Code, n int, took time.Duration) {
 	switch {
-	case code != calls.OK:
+	case code != codes.OK:
 		c.failed(code).Add(float64(n))
 	case n == 1:
 		c.ok().Inc()

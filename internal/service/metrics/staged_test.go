@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -206,7 +207,7 @@ func (s *stage) call() {
 				defer cancel()
 				began := time.Now()
 				_, _, err := n.service.Next(ctx, who, sequencer)
-				code := calls.OK
+				code := codes.OK
 				if err != nil {
 					code = calls.CodeOf(err)
 				}

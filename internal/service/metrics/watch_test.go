@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
 )
 
@@ -26,7 +27,7 @@ func TestNotJoinedYet(t *testing.T) {
 // A node that issues IDs shows how many, and its state.
 func TestANodeThatGivesIDs(t *testing.T) {
 	full(t, func(w *watched) {
-		if _, err := w.service.Consecutive(w.t.Context(), w.who, "", "default", 5); err != nil {
+		if err := w.service.Many(w.t.Context(), w.who, "", "default", 5, func(*calls.Batch) error { return nil }); err != nil {
 			w.t.Error(err)
 		}
 		w.has("firn_ready 1", "firn_member_joined 1", "firn_session_live 1", "firn_cluster_members 2", "firn_cluster_pending_joins 0",
@@ -149,9 +150,9 @@ func TestRequests(t *testing.T) {
 		w.lacks("firn_requests_total", "firn_request_duration_seconds")
 		incr := w.metrics.Call("redis", "INCR")
 		w.lacks("firn_requests_total", "firn_request_duration_seconds")
-		incr.Done(calls.OK, 128, 2*time.Millisecond)
-		incr.Done(calls.Overloaded, 2, calls.Untimed)
-		w.metrics.Call("redis", "INCR").Done(calls.OK, 1, 0)
+		incr.Done(codes.OK, 128, 2*time.Millisecond)
+		incr.Done(codes.Overloaded, 2, calls.Untimed)
+		w.metrics.Call("redis", "INCR").Done(codes.OK, 1, 0)
 		w.has(`firn_requests_total{call="INCR",code="ok",protocol="redis"} 129`, `firn_requests_total{call="INCR",code="overloaded",protocol="redis"} 2`,
 			`firn_request_duration_seconds_count{call="INCR",protocol="redis"} 2`, `firn_request_duration_seconds_sum{call="INCR",protocol="redis"} 0.002`)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // outage tells of a node that stops giving IDs, once, and once more when it gives them again. The zero value is of a node
@@ -34,7 +35,7 @@ func (o *outage) look(log *slog.Logger, now time.Time, why error) {
 	case !o.told && now.Sub(o.since) >= settling:
 		o.told = true
 		level := slog.LevelError
-		if calls.CodeOf(why) == calls.Detached {
+		if calls.CodeOf(why) == codes.Detached {
 			level = slog.LevelWarn // somebody wanted that
 		}
 		log.Log(context.Background(), level, "this node gives no IDs", "since", o.since.UTC().Format(time.RFC3339), "code", calls.CodeOf(why), "why", Why(why))

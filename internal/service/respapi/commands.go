@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // command is a command that clients can send.
@@ -40,7 +41,7 @@ func all() []command {
 		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "Take an ID, or count IDs in ascending order, as integers" + inexact("FIRN.ID and FIRN.IDS")},
 		{name: "hello", most: many, open: true, run: (*conn).hello, usage: "[2|3 [AUTH name token] [SETNAME name]]", summary: "Select RESP2 or RESP3."},
 		{name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer", summary: "Take an ID, as an integer" + inexact("FIRN.ID")},
-		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer n", summary: "Take n consecutive IDs; the reply is the last, as an integer" + inexact("FIRN.IDS")},
+		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer 1", summary: "Take an ID, as INCR does; by another number is an error" + inexact("FIRN.ID")},
 		{name: "info", most: many, run: (*conn).info, usage: "[section ...]", summary: "Show the state of the server."},
 		{name: "ping", most: 1, run: (*conn).ping, usage: "[message]", summary: "PONG, or the message."},
 		{name: "quit", most: many, open: true, run: (*conn).bye, summary: "Close the connection."},
@@ -63,7 +64,7 @@ func (c *conn) do(args [][]byte) {
 	case !ok && (equal(args[0], "post") || equal(args[0], "host:")):
 		// Another site's page may have made a browser send HTTP here: nothing in the request may be obeyed.
 		c.s.log.Debug("a client sends HTTP to the Redis address", "client", c.net.RemoteAddr())
-		c.quit, c.code = true, calls.BadRequest
+		c.quit, c.code = true, codes.BadRequest
 	case c.who == nil && !k.open:
 		c.unauthenticated("NOAUTH", "Authentication required.", cmp.Or(strings.ToUpper(k.name), "another"))
 	case c.crowded && !k.open && k.name != "ping":

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/peer"
-	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store"
 )
 
@@ -27,12 +28,11 @@ func TestCommands(t *testing.T) {
 		{"incr default", id, ""},
 		{"INCR default\r\nINCR default", id + "\n" + id2, ""},
 		{"INCRBY default 1", id, ""},
-		{"INCRBY default 3", id3, ""},
-		{"INCRBY default 0", "-ERR can't increment by 0: IDs can't be given back; want a number from 1 to 100000", ""},
-		{"INCRBY default -5", "-ERR can't increment by -5: IDs can't be given back; want a number from 1 to 100000", ""},
-		{"INCRBY default x", "-ERR value is not an integer or out of range: 'x'; want a number from 1 to 100000", ""},
-		{"INCRBY default 100001", "-ERR count is 100001; want a number from 1 to 100000", ""},
-		{"INCRBY default 4097", "-ERR 4097 consecutive IDs: this layout has at most 4096, in one tick; ask for fewer, or for a list of IDs: FIRN.IDS default 4097", ""},
+		{"INCRBY default 0", "-ERR can't increment by '0': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
+		{"INCRBY default -5", "-ERR can't increment by '-5': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
+		{"INCRBY default x", "-ERR can't increment by 'x': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
+		{"INCRBY default 100001", "-ERR can't increment by '100001': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
+		{"INCRBY orders 1", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""}, // not the same, though the first is unquoted in place
 		{"FIRN.ID default", `"` + id + `"`, ""},
 		{"firn.id default\r\nfirn.id default", `"` + id + "\"\n\"" + id2 + `"`, ""},
@@ -66,7 +66,7 @@ func TestCommands(t *testing.T) {
 		{"INCR orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.ID orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.IDS orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"INCRBY orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"INCRBY orders 9", "-ERR can't increment by '9': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS orders count for several IDs", ""},
 		{"FIRN.NEXT orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
@@ -181,7 +181,7 @@ func TestRefusals(t *testing.T) {
 		{errors.New("surprise"), "-INTERNAL surprise"},
 	} {
 		for _, says := range []string{
-			"INCR default", "INCRBY default 3", "FIRN.NEXT default", "FIRN.NEXT default 3", "FIRN.ID default", "FIRN.IDS default 3",
+			"INCR default", "INCRBY default 1", "FIRN.NEXT default", "FIRN.NEXT default 3", "FIRN.ID default", "FIRN.IDS default 3",
 		} {
 			var log bytes.Buffer
 			f := newCounting()
@@ -199,12 +199,26 @@ func TestRefusals(t *testing.T) {
 
 // Every code has a word that is in the table of the package comment; a word is one word.
 func TestWords(t *testing.T) {
-	for code, want := range map[calls.Code]string{
-		calls.BadRequest: "ERR", calls.Unauthenticated: "NOAUTH", calls.Forbidden: "NOPERM", calls.UnknownSequencer: "UNKNOWNSEQUENCER",
-		calls.RateLimited: "RATELIMITED", calls.NotReady: "NOTREADY", calls.Waiting: "WAITING", calls.Lifetime: "LIFETIME",
+	for code, want := range map[codes.Code]string{
+		codes.BadRequest: "ERR", codes.Unauthenticated: "NOAUTH", codes.Forbidden: "NOPERM", codes.UnknownSequencer: "UNKNOWNSEQUENCER",
+		codes.RateLimited: "RATELIMITED", codes.NotReady: "NOTREADY", codes.Waiting: "WAITING", codes.Lifetime: "LIFETIME",
 	} {
-		if got := WordOf(code); got != want {
+		if got := code.Redis(); got != want {
 			t.Errorf("%s is %s, want %s", code, got, want)
+		}
+	}
+}
+
+// Where integers are not wanted, each command that replies with them has the same digits in bulk strings.
+func TestIntegersAsTexts(t *testing.T) {
+	for _, texts := range []bool{false, true} {
+		s := newServer(newGenerated(t, firn.Default))
+		s.Texts = texts
+		says := array("INCR", "default") + array("INCRBY", "default", "1") + array("FIRN.NEXT", "default") + array("FIRN.NEXT", "default", "2")
+		got := talk(s, says, maxCommand)
+		integers, bulks := strings.Count(got, ":"), strings.Count(got, "$")
+		if integers+bulks != 5 || (bulks == 5) != texts || (integers == 5) == texts {
+			t.Errorf("as texts: %t; the replies are %q", texts, got)
 		}
 	}
 }

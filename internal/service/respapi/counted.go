@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // A command may cost less than reading the clock. So the clock is read after each read from the network, and after each
@@ -28,7 +29,7 @@ func (s *Server) counted() map[string]command {
 type tally struct {
 	calls calls.Call
 	timed bool
-	code  calls.Code    // its result
+	code  codes.Code    // its result
 	times int           // how many equal commands are answered together
 	since time.Duration // the last reading of the clock, from the server's start
 }
@@ -42,7 +43,7 @@ func (c *tally) comes(s *Server) {
 
 // starts begins a command.
 func (c *tally) starts(s *Server, k command) {
-	c.calls, c.timed, c.code, c.times = k.calls, k.timed, calls.OK, 1
+	c.calls, c.timed, c.code, c.times = k.calls, k.timed, codes.OK, 1
 	if c.calls == nil { // there is no such command
 		c.calls = s.other
 	}

@@ -22,7 +22,7 @@ func newMetered(f calls.Issuer, m calls.Meter) *Server {
 func TestCommandsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
 	s := newMetered(newCounting(), m)
-	says := strings.Repeat(array("INCR", "default"), 5) + array("PING") + array("INCR", "orders") + array("INCRBY", "default", "3") +
+	says := strings.Repeat(array("INCR", "default"), 5) + array("PING") + array("INCR", "orders") + array("INCRBY", "default", "1") +
 		array("INCRBY", "default", "x") + array("firn.next", "default", "7") + strings.Repeat(array("firn.id", "default"), 4) + array("FIRN.IDS", "default", "2") + array("FIRN.DECODE", "5") + array("INCR") + array("GET", "x") + array("hello", "9")
 	talk(s, says, len(says))
 	m.Wants(t, map[string]int{

@@ -3,6 +3,7 @@ package respapi
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
@@ -203,4 +205,23 @@ func served(t *testing.T, s *Server, test func(*listener)) {
 	if err := <-done; err != nil {
 		t.Errorf("Serve: %v", err)
 	}
+}
+
+// generated is a member with a generator.
+type generated struct{ *firn.Generator }
+
+func (generated) Ready() error { return nil }
+func (g generated) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+	return g.Fill(ctx, ids)
+}
+func (g generated) NodeIDs() []int64               { return []int64{g.NodeID()} }
+func (g generated) Definition() cluster.Definition { return cluster.Define(g.Layout()) }
+
+func newGenerated(t testing.TB, l firn.Layout, options ...firn.Option) generated {
+	t.Helper()
+	g, err := firn.NewGenerator(l, 5, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return generated{g}
 }

@@ -2,13 +2,13 @@ package respapi
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
@@ -146,13 +146,13 @@ func (c *conn) single(command, name string, as writing) {
 	code := calls.CodeOf(err)
 	c.code = code
 	// What is too many together can be fine one by one.
-	singly := code == calls.RateLimited || code == calls.Overloaded
+	singly := code == codes.RateLimited || code == codes.Overloaded
 	for range count {
 		if c.quit {
 			return
 		}
 		if singly {
-			c.code, c.times = calls.OK, 1
+			c.code, c.times = codes.OK, 1
 			c.one(command, name, as)
 			c.counts(c.s)
 			c.flush() // the next may take its time
@@ -220,27 +220,14 @@ func (c *conn) several(command, name string, wanted []byte, as writing) {
 	}
 }
 
-// incrBy is INCRBY.
+// incrBy is INCRBY, by 1.
 func (c *conn) incrBy(args [][]byte) {
-	n, err := strconv.ParseInt(string(args[1]), 10, 64)
-	switch {
-	case err != nil:
-		c.fail("ERR", fmt.Sprintf("value is not an integer or out of range: '%.30s'; want a number from 1 to %d", args[1], calls.MaxCount))
-		return
-	case n < 1:
-		c.fail("ERR", fmt.Sprintf("can't increment by %d: IDs can't be given back; want a number from 1 to %d", n, calls.MaxCount))
-		return
-	}
 	name := c.of(args[0])
-	id, err := c.s.service.Consecutive(c.s.context, c.who, c.at, name, int(min(n, math.MaxInt32)))
-	switch {
-	case err == nil:
-		c.s.numbers().write(c, id)
-	case calls.CodeOf(err) == calls.BadRequest && n <= calls.MaxCount:
-		c.refuse("INCRBY", calls.Input(fmt.Errorf("%w: FIRN.IDS %.100s %d", err, name, n)))
-	default:
-		c.refuse("INCRBY", err)
+	if string(args[1]) != "1" {
+		c.fail("ERR", fmt.Sprintf("can't increment by '%.30s': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS %.100s count for several IDs", args[1], name))
+		return
 	}
+	c.single("INCRBY", name, c.s.numbers())
 }
 
 // decode is FIRN.DECODE.

@@ -2,10 +2,10 @@ package respapi
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Each of these appends to the replies.
@@ -82,26 +82,12 @@ func (c *conn) fail(word, text string) {
 	c.out = append(c.out, "\r\n"...)
 }
 
-// WordOf is the first word of errors with a code of the service: that of Redis, or the code without its underscore.
-func WordOf(code calls.Code) string {
-	switch code {
-	case calls.BadRequest:
-		return "ERR"
-	case calls.Unauthenticated:
-		return "NOAUTH"
-	case calls.Forbidden:
-		return "NOPERM"
-	default:
-		return strings.ToUpper(strings.ReplaceAll(string(code), "_", ""))
-	}
-}
-
 // codeOf is the code of an error that does not come from the service.
-func codeOf(word string) calls.Code {
+func codeOf(word string) codes.Code {
 	if word == "NOAUTH" || word == "WRONGPASS" {
-		return calls.Unauthenticated
+		return codes.Unauthenticated
 	}
-	return calls.BadRequest
+	return codes.BadRequest
 }
 
 // origin is where a command comes from.
@@ -118,10 +104,10 @@ func (c *conn) unauthenticated(word, text, command string) {
 // refuse answers a command that the service refuses. Command is its name in the log.
 func (c *conn) refuse(command string, err error) {
 	if c.s.context.Err() != nil { // because the server is closed
-		c.quit, c.code = true, calls.Gone
+		c.quit, c.code = true, codes.Gone
 		return
 	}
 	code := c.s.service.Refuse(c.origin(), command, err)
-	c.fail(WordOf(code), err.Error())
+	c.fail(code.Redis(), err.Error())
 	c.code = code
 }

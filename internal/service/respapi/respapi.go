@@ -7,14 +7,13 @@
 //	FIRN.DECODE name id form [as]  the same, with its text in a form; as is the form that id has
 //
 //	INCR name                 an ID, as an integer
-//	INCRBY name n             n consecutive IDs; the reply is the last, so they are reply-n+1 to reply
+//	INCRBY name 1             the same; another number than 1 is an error
 //	FIRN.NEXT name [count]    as FIRN.ID, and with a count as FIRN.IDS, with integers
 //
 // Clients whose numbers are doubles, such as those in JavaScript, round integers above 2^53: different IDs then become the
 // same number. They need the bulk strings.
 //
-// INCRBY needs consecutive IDs in one tick: n is at most 2^sequence bits, and the node bits must not be the lowest in the
-// layout. FIRN.IDS and FIRN.NEXT have no such limits. IDs can't be given back: n below 1 is an error, and there is no DECR.
+// IDs can't be given back: there is no DECR.
 //
 // AUTH, CLIENT, COMMAND, CONFIG GET, ECHO, HELLO, INFO, PING, QUIT, RESET and SELECT answer as Redis does, as far as that
 // makes sense; other commands are unknown. AUTH takes a token, as "AUTH token" or "AUTH anyname token". It is checked again

@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
@@ -72,7 +73,7 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, secret *auth.
 	if err != nil {
 		return nil, err
 	}
-	h.service.Audited(calls.Audit{Origin: httpapi.Origin(r), Who: auth.LocalSecret, Call: "login", Outcome: calls.OK})
+	h.service.Audited(calls.Audit{Origin: httpapi.Origin(r), Who: auth.LocalSecret, Call: "login", Outcome: codes.OK})
 	return struct {
 		Token string `json:"token"`
 	}{token}, nil

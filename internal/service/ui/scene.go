@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -181,7 +182,7 @@ type reading struct {
 // look returns the scene at a time, for a caller who may see it.
 func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	v, err := s.service.Value(who)
-	if calls.CodeOf(err) == calls.Forbidden || calls.CodeOf(err) == calls.Unauthenticated {
+	if calls.CodeOf(err) == codes.Forbidden || calls.CodeOf(err) == codes.Unauthenticated {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -78,14 +78,11 @@ func TestAnyNodeAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: INCR: %v", n.name, err)
 		}
-		last, err := client.IncrBy(ctx, "orders", 10).Result()
+		last, err := client.IncrBy(ctx, "orders", 1).Result()
 		if err != nil {
 			t.Fatalf("%s: INCRBY: %v", n.name, err)
 		}
-		l.add([]int64{id})
-		for i := range int64(10) {
-			l.add([]int64{last - i})
-		}
+		l.add([]int64{id, last})
 		return strings.Join(header.Get("firn-made-by"), "")
 	}
 	holders := map[string]int{}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Meter remembers what was counted: how many calls came to what, and how many of these were timed. Make it with NewMeter.
@@ -28,7 +29,7 @@ type metered struct {
 }
 
 // Done implements [calls.Call].
-func (m metered) Done(code calls.Code, n int, took time.Duration) {
+func (m metered) Done(code codes.Code, n int, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen[m.name+" "+string(code)] += n

@@ -45,6 +45,7 @@ var thirdParty = map[string][]string{
 	"internal/service/admit/auth":   {"golang.org/x/time/rate", "go.yaml.in/yaml/v3"},
 	"internal/service/admit/conns":  {"golang.org/x/sys/unix"},
 	"internal/service/admit/limits": {"golang.org/x/sys/unix"},
+	"internal/service/codes":        {"google.golang.org/grpc/codes"},
 	"internal/service/grpcapi":      {"google.golang.org/"},
 	"internal/service/metrics":      {"github.com/prometheus/client_golang/"},
 	"internal/service/node":         {"github.com/coreos/go-systemd/v22/", "go.opentelemetry.io/", "google.golang.org/grpc"},

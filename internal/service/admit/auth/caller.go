@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/firn-id/firn/internal/base/reason"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Right is what a caller may do.
@@ -59,10 +62,10 @@ func (r Right) list(word string) string {
 // Errors to match with errors.Is.
 var (
 	// ErrUnauthenticated is returned when the caller is not known: it sends no token, or a wrong one.
-	ErrUnauthenticated = errors.New("the caller is not known")
+	ErrUnauthenticated = reason.New(string(codes.Unauthenticated), "the caller is not known")
 
 	// ErrForbidden is returned when the caller is known and may not do that.
-	ErrForbidden = errors.New("the caller is not allowed to do that")
+	ErrForbidden = reason.New(string(codes.Forbidden), "the caller is not allowed to do that")
 )
 
 // isRefusal tells whether an error says that a caller may not do something.
@@ -104,6 +107,9 @@ func (e *LimitError) Error() string {
 	}
 	return fmt.Sprintf("the token %q allows %s IDs per second; try again in %v", e.Caller, perSecond, e.RetryAfter)
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*LimitError) Reason() string { return string(codes.RateLimited) }
 
 // Caller is who makes a call. It does not change and is safe for concurrent use. Nil may do nothing.
 type Caller struct {

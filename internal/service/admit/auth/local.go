@@ -3,11 +3,13 @@ package auth
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/firn-id/firn/internal/base/reason"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // Look is the right to look at the cluster without changing it. Admin includes it. It has no name in a file of tokens: it is
@@ -51,7 +53,7 @@ func (s *Secret) Kept(file string, err error) {
 }
 
 // ErrNotKept is returned for a change before Kept was called.
-var ErrNotKept = errors.New("this node is starting and has not written the secret for administrators yet; try again")
+var ErrNotKept = reason.New(string(codes.NotReady), "this node is starting and has not written the secret for administrators yet; try again")
 
 // SecretError is returned for a change without the secret. It is an ErrUnauthenticated.
 type SecretError struct {
@@ -71,6 +73,9 @@ func (e *SecretError) Error() string {
 			"other programs send its first line as `Authorization: Bearer ...`", e.File)
 	}
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*SecretError) Reason() string { return string(codes.Unauthenticated) }
 
 // Is makes it an ErrUnauthenticated.
 func (e *SecretError) Is(target error) bool { return target == ErrUnauthenticated }
