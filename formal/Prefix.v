@@ -84,7 +84,7 @@ Inductive step (p : prefix) : prefix -> Prop :=
     g <= guard p -> opened p g = Some h ->
     step p (begin p n o f g)
 
-(* fence.commit sends a transaction of one or more fences, of one member: fence.ExtendAlong, fence.Claim,
+(* fence.commit sends a transaction of one or more fences, of one member: fence.Round.Commit, fence.Claim,
    fence.Fence.Release. *)
 | Post x :
     (forall n a, x n = Some a -> may_send (fence p n) (horizon_key a)) ->

@@ -93,9 +93,25 @@ type Store interface {
 	// Errors: ErrUnavailable, ErrRefused.
 	Gone(ctx context.Context, key string) (<-chan struct{}, error)
 
+	// Traits returns in what the store differs from others. It sends nothing, and the
+	// answer never changes, whether the service can be reached or the store is closed.
+	Traits() Traits
+
 	// Close ends every session, watch and Follow of this client and frees its
 	// resources. Later calls fail with ErrRefused.
 	Close() error
+}
+
+// Traits are what some stores have and others have not.
+type Traits struct {
+	// Shared says that other processes may know of data that the service has lost,
+	// without a trace. So a member that finds no log there waits before it begins one.
+	Shared bool
+
+	// OldestTransaction returns for how long the oldest transaction of the database that
+	// holds the store has been open, of whatever program, and zero when there is none.
+	// Known is false until the database has told. Nil: the store is not in a database.
+	OldestTransaction func() (open time.Duration, known bool)
 }
 
 // Session owns ephemeral keys: they disappear when it ends. Nothing about safety

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/lease"
 	"google.golang.org/grpc"
 
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/internal/place"
@@ -103,6 +104,9 @@ func CheckSystem() error { return etcdserver.CheckSystem() }
 
 // Endpoint is what other clients in this process give to etcdstore.Open.
 func (s *Store) Endpoint() string { return s.server.Endpoint() }
+
+// Traits says that the server is not shared: it begins and ends with this process.
+func (s *Store) Traits() store.Traits { return store.Traits{} }
 
 // Close ends the client's sessions and watches, and then the server, cleanly.
 // Its error is that of the client's Close.

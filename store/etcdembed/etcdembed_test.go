@@ -59,6 +59,9 @@ func TestKilled(t *testing.T) {
 	confirmed := bytes.Count(out.all, []byte("\ncommitted "))
 
 	e := open(t, Config{Dir: dir})
+	if e.Traits().Shared {
+		t.Error("it says that it is shared; its first member would wait")
+	}
 	kvs, err := e.List(t.Context(), "key/")
 	if err != nil || len(kvs) < confirmed {
 		t.Errorf("%d keys are left of %d, %v", len(kvs), confirmed, err)

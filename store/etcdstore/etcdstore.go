@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -104,11 +103,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Shared tells whether other processes may use the servers, too: unless they listen on a
-// unix socket, like one that this process embeds.
-func (s *Store) Shared() bool {
-	return !slices.ContainsFunc(s.etcd.Endpoints, func(endpoint string) bool { return strings.HasPrefix(endpoint, "unix:") })
-}
+// Traits says that the servers are shared with other processes.
+func (s *Store) Traits() store.Traits { return store.Traits{Shared: true} }
 
 // begin starts a call: it returns a context with the deadline, and the connection. Its
 // errors are not those of package store, except when the store is closed.

@@ -44,6 +44,9 @@ func (s *Service) Client(name string) *Client {
 	return c
 }
 
+// Traits returns the zero value: the service is this process's own.
+func (c *Client) Traits() store.Traits { return store.Traits{} }
+
 // Get reads one key, see store.Store.
 func (c *Client) Get(ctx context.Context, key string) (store.KV, error) {
 	if err := store.ValidateKey(key); err != nil {

@@ -31,7 +31,7 @@ type Report struct {
 	Servers []ServerReport
 	Size    int64         // of the tables with their indexes, in bytes
 	Read    time.Duration // how long a read took
-	Oldest  time.Duration // how long the oldest transaction has been open, see OldestTransaction
+	Oldest  time.Duration // how long the oldest transaction has been open, as far as the role may see
 	Who     string        // whose that is, such as `process 17, "psql", idle in transaction`
 	Dead    int64         // former versions of rows that the server has not removed, roughly
 }

@@ -87,7 +87,7 @@ func TestTheOldestTransactionIsKnown(t *testing.T) {
 	begin(t, server)
 	s := open(t, pgstore.Config{URL: server.URL("postgres")})
 	eventually(t, "the age", func() error {
-		if is, known := s.OldestTransaction(); !known || is == 0 {
+		if is, known := s.Traits().OldestTransaction(); !known || is == 0 {
 			return fmt.Errorf("the oldest is %v old, known %v", is, known)
 		}
 		return nil

@@ -19,10 +19,8 @@ type age struct {
 	at time.Time // zero: nobody has asked
 }
 
-// OldestTransaction is how long the oldest transaction of the database has been open, to within oldestEvery, as far as the
-// role may see: of other users' it sees only prepared ones, unless it has the role pg_read_all_stats. Zero: there is none.
-// Known is false until a server was asked.
-func (s *Store) OldestTransaction() (is time.Duration, known bool) {
+// oldestTransaction is how long the oldest transaction has been open, to within oldestEvery; see store.Traits.
+func (s *Store) oldestTransaction() (is time.Duration, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.age.is, !s.age.at.IsZero()

@@ -87,8 +87,10 @@ func open(settings settings) *Store {
 	return s
 }
 
-// Shared reports true: other processes use the database, too, and it may lose data while they run.
-func (s *Store) Shared() bool { return true }
+// Traits says that the database is shared with other processes.
+func (s *Store) Traits() store.Traits {
+	return store.Traits{Shared: true, OldestTransaction: s.oldestTransaction}
+}
 
 // closeWithin is how long Close waits for the server to confirm the end of the sessions.
 const closeWithin = 3 * time.Second

@@ -33,9 +33,9 @@ const (
 // client is a client of all servers of the quorum.
 type client struct{ *etcdstore.Store }
 
-// Shared reports false: a member that finds no log need not fear that others know of an earlier one. The quorum itself
-// sees to that, see foundingFloor.
-func (client) Shared() bool { return false }
+// Traits says that the store is not shared: a member that finds no log need not fear that others know of an earlier one.
+// The quorum itself sees to that, see foundingFloor.
+func (client) Traits() store.Traits { return store.Traits{} }
 
 // Open returns a client of the store once the cluster is there and, if this process is one of its machines, the
 // server in it has caught up and is a voter. It waits for up to a second, and then returns store.ErrUnavailable and

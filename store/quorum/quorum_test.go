@@ -176,6 +176,9 @@ func TestThreeMachines(t *testing.T) {
 	}
 	t.Logf("ready after %v", time.Since(began))
 	s := w.open(first)
+	if s.Traits().Shared {
+		t.Error("it says that it is shared; its first member would wait")
+	}
 	if kvs, err := s.List(t.Context(), "127"); err != nil || len(kvs) != 3 {
 		t.Errorf("List = %v, %v", kvs, err)
 	}

@@ -211,6 +211,23 @@ func storeClose(s *suite) {
 }
 
 // "Later calls fail with ErrRefused."
+func traits(s *suite) {
+	own := s.Traits()
+	other := s.open()
+	s.must("Close", other.Close())
+	for name, client := range map[string]store.Store{"the same client": s.Store, "another one, closed": other} {
+		is := client.Traits()
+		if is.Shared != own.Shared || (is.OldestTransaction == nil) != (own.OldestTransaction == nil) {
+			s.Errorf("Traits of %s = %+v, want %+v", name, is, own)
+		}
+		if is.OldestTransaction != nil {
+			if open, known := is.OldestTransaction(); open < 0 || !known && open != 0 {
+				s.Errorf("OldestTransaction of %s = %v, %t", name, open, known)
+			}
+		}
+	}
+}
+
 func storeClosed(s *suite) {
 	other := s.open()
 	s.must("Close", other.Close())

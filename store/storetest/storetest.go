@@ -100,6 +100,7 @@ var cases = []struct {
 	{"a client that can't renew is told within a TTL", cuttingOff(sessionCutOff)},
 	{"closing the store ends its sessions", storeClose},
 	{"a closed store refuses", storeClosed},
+	{"traits never change", traits},
 
 	{"gone fires at once for an absent key", goneAbsent},
 	{"gone fires when the key is deleted", goneDelete},

@@ -135,8 +135,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Shared tells that other processes may use the servers, too.
-func (s *Store) Shared() bool { return true }
+// Traits says that the servers are shared with other processes.
+func (s *Store) Traits() store.Traits { return store.Traits{Shared: true} }
 
 func (s *Store) isClosed() bool {
 	s.mu.Lock()

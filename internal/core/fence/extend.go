@@ -18,56 +18,72 @@ const perTransaction = store.MaxOps / 2
 // not moved yet, and the caller calls Extend again soon.
 func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fence{f})[0] }
 
-// ExtendAll extends each of the fences, and returns what Extend would, in their order. It sends one transaction
-// for every 64 fences that have something to write. If one of these is lost, ExtendAll extends the others all the
-// same, in a few more transactions.
-//
-// The fences must share one Store. ExtendAll leaves a fence that another call is writing to that call.
+// ExtendAll commits a Round of these fences, without a step of the clock and without more.
 func ExtendAll(ctx context.Context, fences []*Fence) []error {
-	_, errs := ExtendAlong(ctx, fences, 0, store.Txn{})
+	_, errs := Round{Fences: fences}.Commit(ctx)
 	return errs
 }
 
-// ExtendAlong is ExtendAll for a clock that is about to step ahead by so much, which the caller believes: the
-// horizons then lie a window ahead of where it steps to, and MaxStep does not stop that. Zero: it does not step.
+// Round is what one renewal writes.
+type Round struct {
+	Fences []*Fence // must share one Store
+
+	// Ahead is how far the clock is about to step ahead, which the caller believes: the horizons then lie a window
+	// ahead of where it steps to, and MaxStep does not stop that. Zero: it does not step.
+	Ahead time.Duration
+
+	// More is committed along with the last transaction if there is room: one condition and two operations at most.
+	More store.Txn
+}
+
+// Commit extends each of the fences, and returns what Extend would, in their order. It sends one transaction for every
+// 64 fences that have something to write. If one of these is lost, Commit extends the others all the same, in a few more
+// transactions. It leaves a fence that another call is writing to that call.
 //
-// It also commits more along with the last transaction if there is room: one condition and
-// two operations at most. It returns the version of what that put. Zero means that it was not written, or that
-// nobody can tell: the horizons come first, and are written without it if the store refuses both together.
-func ExtendAlong(ctx context.Context, fences []*Fence, ahead time.Duration, more store.Txn) (version store.Version, errs []error) {
-	errs = make([]error, len(fences))
-	var batch []draft
-	for i, f := range fences {
-		if f.tryLock() {
-			defer f.unlock()
-			if d := f.draft(ahead, &errs[i]); d.action.Kind == Commit && f.State().Phase == Held {
-				batch = append(batch, d)
-			}
+// It also returns the version of what More put. Zero means that it was not written, or that nobody can tell: the
+// horizons come first, and are written without it if the store refuses both together.
+func (r Round) Commit(ctx context.Context) (more store.Version, errs []error) {
+	errs = make([]error, len(r.Fences))
+	var drafts []draft
+	var places []int // of their fences
+	send := func(along store.Txn) {
+		version, failed := commit(ctx, drafts, along)
+		for i, err := range failed {
+			errs[places[i]] = err
 		}
-		switch {
-		case i == len(fences)-1 && len(batch) < perTransaction:
-			version = commit(ctx, batch, more)
-		case i == len(fences)-1, len(batch) == perTransaction:
-			commit(ctx, batch, store.Txn{})
-			batch = nil
+		more, drafts, places = version, nil, nil
+	}
+	for i, f := range r.Fences {
+		if !f.tryLock() {
+			continue
+		}
+		defer f.unlock()
+		if d := f.draft(r.Ahead); d.action.Kind == Commit && f.State().Phase == Held {
+			drafts, places = append(drafts, d), append(places, i)
+		}
+		if len(drafts) == perTransaction {
+			send(store.Txn{})
 		}
 	}
-	for i, f := range fences {
+	send(r.More)
+	for i, f := range r.Fences {
 		if s := f.State(); s.Copied {
 			errs[i] = isCopied(f.node)
 		} else if s.Phase != Held {
 			errs[i] = fmt.Errorf("%w: node ID %d is %v", ErrLost, f.node, s.Phase)
 		}
 	}
-	return version, errs
+	return more, errs
 }
 
 // write commits what is due for one fence, and returns the outcome.
-func (f *Fence) write(ctx context.Context) (err error) {
-	if d := f.draft(0, &err); d.action.Kind == Commit {
-		commit(ctx, []draft{d}, store.Txn{})
+func (f *Fence) write(ctx context.Context) error {
+	d := f.draft(0)
+	if d.action.Kind != Commit {
+		return nil
 	}
-	return err
+	_, errs := commit(ctx, []draft{d}, store.Txn{})
+	return errs[0]
 }
 
 // draft is the action that is due for a fence.
@@ -76,14 +92,13 @@ type draft struct {
 	made   time.Time
 	action Action
 	stamp  string // of the write
-	err    *error // where the outcome goes
 }
 
-func (f *Fence) draft(ahead time.Duration, err *error) draft {
+func (f *Fence) draft(ahead time.Duration) draft {
 	f.mu.Lock()
 	elapsed := time.Since(f.written)
 	f.mu.Unlock()
-	d := draft{fence: f, made: time.Now(), err: err}
+	d := draft{fence: f, made: time.Now()}
 	due := Due{Now: f.config.Clock().Add(ahead).UnixMilli(), Elapsed: elapsed.Milliseconds()}
 	if d.action = f.stepBy(due, ahead); d.action.Kind == Commit {
 		f.mu.Lock()
@@ -93,16 +108,15 @@ func (f *Fence) draft(ahead time.Duration, err *error) draft {
 	return d
 }
 
-// commit sends the drafts in one transaction, and more along with them, whose version it returns; zero: not
-// written, or in doubt. If it fails for good, the store does not say what is at fault: commit tries again without
-// more, and then each half by itself.
+// commit sends the drafts in one transaction, and more along with them, whose version it returns; zero: not written, or in
+// doubt. It returns the outcome of each draft. Without drafts it sends nothing.
 //
 // For one fence, a joint transaction that failed on another fence's condition is a write that was never applied,
 // which the protocol allows. One in doubt carries the fence's own two conditions among others: once the fence has
 // written again, the store can't apply it any more.
-func commit(ctx context.Context, drafts []draft, more store.Txn) store.Version {
+func commit(ctx context.Context, drafts []draft, more store.Txn) (store.Version, []error) {
 	if len(drafts) == 0 {
-		return 0
+		return 0, nil
 	}
 	joint := store.Txn{If: slices.Clone(more.If), Then: slices.Clone(more.Then)}
 	for _, d := range drafts {
@@ -111,23 +125,30 @@ func commit(ctx context.Context, drafts []draft, more store.Txn) store.Version {
 		joint.Then = append(joint.Then, t.Then...)
 	}
 	version, err := drafts[0].fence.config.Store.Commit(ctx, joint)
-	switch half := len(drafts) / 2; {
-	case !failedForGood(err):
-	case len(more.Then) > 0:
-		commit(ctx, drafts, store.Txn{})
-		return 0
-	case half > 0:
-		commit(ctx, drafts[:half], store.Txn{})
-		commit(ctx, drafts[half:], store.Txn{})
-		return 0
+	if failedForGood(err) && (len(drafts) > 1 || len(more.Then) > 0) {
+		return 0, split(ctx, drafts, more)
 	}
-	for _, d := range drafts {
-		*d.err = d.answered(ctx, version, err)
+	errs := make([]error, len(drafts))
+	for i, d := range drafts {
+		errs[i] = d.answered(ctx, version, err)
 	}
 	if err != nil {
-		return 0
+		version = 0
 	}
-	return version
+	return version, errs
+}
+
+// split commits drafts whose joint transaction failed for good, which does not say what is at fault: again without more,
+// and then each half by itself.
+func split(ctx context.Context, drafts []draft, more store.Txn) []error {
+	if len(more.Then) > 0 {
+		_, errs := commit(ctx, drafts, store.Txn{})
+		return errs
+	}
+	half := len(drafts) / 2
+	_, errs := commit(ctx, drafts[:half], store.Txn{})
+	_, rest := commit(ctx, drafts[half:], store.Txn{})
+	return append(errs, rest...)
 }
 
 // failedForGood reports whether the store refused a transaction because of something in it.

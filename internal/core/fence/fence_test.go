@@ -342,7 +342,7 @@ func TestAStepThatIsBelievedMovesTheHorizon(t *testing.T) {
 		fences := a.mustClaimAll(3)
 		time.Sleep(window / 3)
 		more := store.Txn{Then: []store.Op{store.Put("more", nil)}}
-		version, errs := ExtendAlong(t.Context(), fences, time.Hour, more)
+		version, errs := Round{Fences: fences, Ahead: time.Hour, More: more}.Commit(t.Context())
 		wantErrors(t, "extending", errs, nil)
 		p.wantWritten(fences, time.Now().Add(time.Hour+window))
 		if kv, err := a.client.Get(t.Context(), "more"); err != nil || version == 0 || kv.Version != version {

@@ -116,7 +116,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 		pulse, stamp = m.pulse(l, fences)
 	}
 	sent := time.Now()
-	version, errs := fence.ExtendAlong(ctx, fences, ahead, pulse)
+	version, errs := fence.Round{Fences: fences, Ahead: ahead, More: pulse}.Commit(ctx)
 	var failed error
 	for i, err := range errs {
 		m.extensions.count(err)

@@ -24,12 +24,9 @@ import (
 // long as the store keeps what it commits, uniqueness does not depend on it.
 const foundAfter = 3 * time.Second
 
-// Shared is implemented by a store that other processes use too, and that can lose data while they run.
-type Shared interface{ Shared() bool }
-
 // untilFounding returns how long a member that finds no log still waits; zero or less: no longer.
 func (m *Member) untilFounding() time.Duration {
-	if s, ok := m.store.(Shared); !ok || !s.Shared() || m.value.Position() > 0 {
+	if !m.store.Traits().Shared || m.value.Position() > 0 {
 		return 0
 	}
 	if m.founds.IsZero() {

@@ -269,7 +269,7 @@ func tellsFirst(t *testing.T, ahead store.Version, lose func(w *world, a *node, 
 // sharing is a store that others use, too.
 type sharing struct{ *memstore.Client }
 
-func (sharing) Shared() bool { return true }
+func (sharing) Traits() store.Traits { return store.Traits{Shared: true} }
 
 // On a store that has lost everything, a newcomer waits for members of the former cluster, even if it comes
 // first.

@@ -68,14 +68,16 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 }
 
 // database is a store that tells of transactions.
-type database struct{ store.Log }
+type database struct{ store.Store }
 
-func (database) OldestTransaction() (time.Duration, bool) { return 90 * time.Second, true }
+func (database) Traits() store.Traits {
+	return store.Traits{OldestTransaction: func() (time.Duration, bool) { return 90 * time.Second, true }}
+}
 
 // watch adds the metrics of the node as it is now.
 func (w *watched) watch() {
 	w.metrics.Watch(Node{
-		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return database{w.client}, nil }, Window: 30 * time.Second,
+		Service: w.service, Member: w.member.Load, Store: func() store.Store { return database{w.client} }, Window: 30 * time.Second,
 		Listeners: map[string]conns.Counter{"public": listeners{}},
 		Disks: func() map[string]space.Room {
 			return map[string]space.Room{"data": {Free: 7 << 20, Share: 0.5, Inodes: 0.25}}

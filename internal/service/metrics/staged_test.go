@@ -138,7 +138,7 @@ func (s *stage) start(version string) *staged {
 	service.Store(n.service)
 	n.metrics.Watch(Node{
 		Service: n.service, Member: func() *peer.Member { return m }, Window: 30 * time.Second,
-		Log: func() (store.Log, error) { return n.client, nil },
+		Store: func() store.Store { return n.client },
 		Disks: func() map[string]space.Room {
 			return map[string]space.Room{"data": *n.room.Load(), "journal": *n.room.Load()}
 		},

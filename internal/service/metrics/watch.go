@@ -22,7 +22,7 @@ import (
 type Node struct {
 	Service   *calls.Service
 	Member    func() *peer.Member          // returns nil until it has joined
-	Log       func() (store.Log, error)    // fails until the store is open
+	Store     func() store.Store           // returns nil until it is open
 	Listeners map[string]conns.Counter     // by address: public, admin, grpc, redis; read only
 	Window    time.Duration                // see member.Options
 	TLS       *tls.Config                  // with GetCertificate
@@ -80,10 +80,9 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	if q := w.Service.RecentQuorum(soon); q != nil {
 		collectQuorum(to, *q)
 	}
-	if w.Log != nil {
-		if log, err := w.Log(); err == nil {
-			w.collectStore(to, log, stats.Position)
-			collectOldest(to, log)
+	if w.Store != nil {
+		if s := w.Store(); s != nil {
+			w.collectStore(to, s, stats.Position)
 		}
 	}
 }
@@ -194,8 +193,13 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Membe
 	}
 }
 
-func (w *watcher) collectStore(to sink, log store.Log, after int64) {
-	r := w.probe.ask(log, after)
+func (w *watcher) collectStore(to sink, s store.Store, after int64) {
+	if oldest := s.Traits().OldestTransaction; oldest != nil {
+		if open, known := oldest(); known {
+			to.put(oldestTransaction, open.Seconds())
+		}
+	}
+	r := w.probe.ask(s, after)
 	to.is(storeUp, r.up)
 	if !r.up {
 		return
@@ -203,19 +207,6 @@ func (w *watcher) collectStore(to sink, log store.Log, after int64) {
 	to.put(roundTrip, r.took.Seconds())
 	if after > 0 {
 		to.put(behind, float64(r.entries))
-	}
-}
-
-// transactions is implemented by a store in a database that others use, too.
-type transactions interface {
-	OldestTransaction() (is time.Duration, known bool)
-}
-
-func collectOldest(to sink, log store.Log) {
-	if db, ok := log.(transactions); ok {
-		if is, known := db.OldestTransaction(); known {
-			to.put(oldestTransaction, is.Seconds())
-		}
 	}
 }
 

@@ -164,7 +164,7 @@ func (n *Node) begin() (err error) {
 	}
 	n.service = calls.New(n.member, o)
 	n.metrics.Watch(metrics.Node{
-		Service: n.service, Member: func() *peer.Member { return n.member }, Log: n.member.Log,
+		Service: n.service, Member: func() *peer.Member { return n.member }, Store: n.storeOrNil,
 		Listeners: n.counts, Window: c.Window, TLS: n.tls, Disks: c.disks,
 	})
 	return nil

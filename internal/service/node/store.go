@@ -71,6 +71,16 @@ func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 	}
 }
 
+// storeOrNil returns the store, and nil until it is open.
+func (n *Node) storeOrNil() store.Store {
+	select {
+	case <-n.opened:
+		return n.store
+	default:
+		return nil
+	}
+}
+
 // closeStore closes the store, if it was opened, and the quorum. Call it once the member has ended.
 func (n *Node) closeStore() {
 	if n.store != nil {

@@ -214,7 +214,7 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse that is refused takes the horizons with it", "internal/core/fence/extend.go",
-		"	case len(more.Then) > 0:\n		commit(ctx, drafts, store.Txn{})\n", "	case len(more.Then) > 0:\n",
+		"		_, errs := commit(ctx, drafts, store.Txn{})\n		return errs\n", "		return make([]error, len(drafts))\n",
 		"./internal/core/peer", "^TestAPulse",
 	},
 	{
