@@ -3,6 +3,11 @@ How three machines form the cluster that is their store, and come back to it. do
 run it, and the first lines of ring.pml what to know of Promela.
 
 Each rule names the Go function that it stands for, in store/quorum/internal/plan. Nothing here is made from the Go code.
+
+That faults stop means that processes and disks stay, every machine that can act does so in the end, all answer, and each
+offer is answered before the founder gives up; earlier messages may still arrive. Left out: differing lists, disks set back,
+nodes that were alone, copies of a restored directory, membership of a running cluster, etcd's agreement and durations. As in
+Go, only the last two offers to each machine may still arrive.
 */
 
 /* The bounds. They are set from outside, as in: spin -DCLUSTERS=2 -DEMPTIES=1 */

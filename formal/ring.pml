@@ -10,6 +10,10 @@ A model in Promela, for the program spin, which visits every state that it can g
   - A set of IDs is a byte, with a bit for each ID. IDs are 1, 2, ...; 0 is nobody.
 
 Each rule names the Go function that it stands for. Nothing here is made from the Go code.
+
+Left out: node IDs, sequencers, policies, operators, checkpoints, durations, the line of joiners, and a joiner that takes the
+living for dead (the exploration in Go has that). When faults have stopped, the only fairness needed is that a peer whose
+session is over finds that out in the end.
 */
 
 /* The bounds. They are set from outside, as in: spin -DPEERS=3 -DCRASHES=2 */
