@@ -77,7 +77,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 	c := &cobra.Command{
 		Use:     use,
 		Short:   short,
-		Long:    short + ", of the running demo, and say what to look at.\n\nFIRN_ADMIN stands in for --admin.",
+		Long:    short + ", in the demo that runs, and say what to look at.",
 		Example: "  firn demo " + strings.NewReplacer(" N|all", " 2", " N", " 2", "STEP", "-1h").Replace(use),
 		Args:    cobra.ArbitraryArgs, // the flags may be among them
 	}
@@ -110,7 +110,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 
 func (o *demoControl) add(c *cobra.Command) {
 	o.server.name = "admin"
-	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "where the demo listens for administrators", remote.ParseURL)
+	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "the server to ask, at its address for administrators", remote.ParseURL)
 }
 
 func (p *program) demoStatusCommand() *cobra.Command {
@@ -119,9 +119,7 @@ func (p *program) demoStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show the nodes of the demo that runs, and its load",
 		Long: `Status shows the nodes of the demo that runs, and what came of its load: how many IDs,
-calls that got none, and IDs that came twice.
-
-FIRN_ADMIN stands in for --admin.`,
+calls without an ID, and duplicates.`,
 		Example: "  firn demo status",
 		Args:    noArguments,
 	}
