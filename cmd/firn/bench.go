@@ -13,27 +13,28 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const benchHelp = `Bench takes IDs from a running service, as fast as possible or at a fixed rate, and
-shows how many IDs it got, how long calls took, which errors there were, and whether
-an ID came twice.
+const benchHelp = `Bench takes IDs from a running service, as fast as possible or at a fixed rate,
+and shows the number of IDs, latencies, errors and duplicates.
 
-Each connection makes one call at a time, to one server; connections are spread evenly
-over several servers. The first call of a connection includes connecting. Bench counts
-a call that fails by its error code, rests briefly, and does not repeat the call.
+Each connection makes one call at a time, to one server; bench spreads
+connections evenly over several servers. The first call of a connection includes
+connecting. Bench counts a failed call by its error code, rests briefly, and
+does not repeat it.
 
-Latencies are those of the calls that brought IDs, to three digits. Without --rate
-each connection waits for one answer before its next call: a server that hangs for a
-second then causes one slow call per connection, although independent callers would
-have made hundreds. With --rate calls are due at fixed times; if no connection is free
-then, the latency counts from when the call was due. That is what callers see.
+Latencies count successful calls only. Without --rate each connection waits for
+an answer before its next call, so a server that hangs for a second delays one
+call per connection, and hides the calls that independent callers would have
+made. With --rate calls are due at fixed times, and latency counts from then:
+callers see the same.
 
-Bench looks for duplicates among all IDs, from all servers and connections. It needs
-up to 6 bytes of memory for each ID, and uses at most 1 GiB in all: it counts the IDs
-beyond that, and does not compare them. Calls that a server of another cluster answers
-count as errors (mixed): it knows nothing of the others, and gives the same IDs.
+Bench compares all IDs, from all servers and connections. It needs up to 6 bytes
+of memory for each ID, and uses at most 1 GiB; it counts further IDs without
+comparing them. Answers from a server of another cluster count as errors
+(mixed), because two clusters give the same IDs.
 
-SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1 if an
-ID came twice, if the servers are of several clusters, or if no call brought IDs.`
+SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1
+if an ID came twice, if the servers belong to several clusters, or if no call
+brought IDs.`
 
 const benchExamples = `  firn bench
   firn bench --duration 1m --rate 5000

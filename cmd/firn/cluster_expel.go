@@ -18,19 +18,20 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const expelHelp = `Expel removes a node from the cluster. It stops giving IDs, gives its node IDs back, and
-its process ends; it comes back only when it is started again. A node that can't read the
-log may give IDs for the time that it has reserved; nobody else uses that time.
+const expelHelp = `Expel removes a node from the cluster. The node stops giving IDs, returns its
+node IDs and exits; start it again to let it rejoin. A node that can't read the
+log may use up the time that it has reserved; nobody else uses that time.
 
-If the process is also a machine of the quorum, that ends with it. A node without which
-the quorum has no majority is not expelled, unless --end-the-majority is given: no node
-could then reserve more time, and all stop within a window.
+If the node is also a machine of the quorum, the machine stops too. If the
+quorum would lose its majority, expel refuses unless you give
+--end-the-majority: no node could then reserve more time, and all nodes would
+stop within a window.
 
-NODE is the ID or the name of a member as firn cluster status shows them, or the
-beginning of either, if it is that of no other.
+NODE is a member's ID or name as firn cluster status shows it, or an unambiguous
+beginning of it.
 
-On a terminal it first shows what else the node is, and asks. --yes leaves that out, and
-is needed where standard input is not a terminal.`
+On a terminal expel shows what else the node does, and asks for confirmation. If
+standard input is not a terminal, --yes is required.`
 
 func (p *program) expelCommand() *cobra.Command {
 	var o lookOptions

@@ -23,25 +23,25 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-const decodeHelp = `Decode shows when and by which node IDs were made.
+const decodeHelp = `Decode shows when, and under which node IDs, IDs were made.
 
-Decode takes IDs as arguments. With no argument, or "-", it reads them from standard
-input, one on each line. It recognises their form, but refuses text that is an ID in two
-forms, such as 16 digits, which are decimal or hex, and text that is too short: name the
-form with --form. The server opens a sealed ID, if the token has the right open.
+It reads IDs from its arguments, or from standard input, one per line, if there
+are none or the argument is "-". It recognises the form of an ID. It refuses
+ambiguous texts, such as 16 digits (decimal or hex), and short ones; name their
+form with --form. A server opens sealed IDs, if the token has the right open.
 
-An ID does not contain its layout. Name the layout, or with --sequencer the sequencer,
-whose definition decode then gets from a server; only so are scattered and sealed IDs
-read right, other prefixes refused, and decode warns of a node ID that no member ever
-had. Without both, decode uses the default layout; if the server that FIRN_ADMIN names
-runs (by default on this machine), and one of its sequencers with another layout could
-have made an ID, decode warns. It warns of a time that is still to come, too, and names
-the presets by which it is past; and of IDs that end as numbers do that JavaScript has
-rounded, if more than half of all do.
+An ID does not contain its layout. Name the layout, or with --sequencer the
+sequencer, whose definition decode gets from a server. Only with --sequencer
+does decode read scattered and sealed IDs, refuse other prefixes, and warn of a
+node ID that no member ever had. Without both, decode uses the default layout,
+and warns if a sequencer of the server at FIRN_ADMIN (by default on this
+machine) with another layout could have made an ID. It warns of times in the
+future, and names presets that give a past time. It also warns if more than half
+of the IDs look rounded by JavaScript.
 
-Decode reports what it cannot read on standard error, prints the rest, and exits with
-status 1. With --json each line is an object: the text as "input", its form as "form",
-the layout that was used as "layout", and the parts of the ID.`
+Decode reports unreadable IDs on standard error, prints the rest, and exits with
+status 1. With --json each line is an object: the text as "input", its form as
+"form", the layout used as "layout", and the parts of the ID.`
 
 const decodeExamples = `  firn decode --layout twitter 1541815603606036480
   firn decode --layout discord --json 175928847299117063

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const genHelp = `Gen prints configurations for the programs around firn, for the addresses that you
-give. The head of each says which command made it, and what to adapt.
+const genHelp = `Gen prints configurations for the programs around firn. The head of each says
+which command made it, and what to adapt.
 
 Gen installs nothing. It asks no server, except gen sql --sequencer.`
 

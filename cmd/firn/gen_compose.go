@@ -7,10 +7,10 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genComposeHelp = `Compose prints compose.yaml, for docker compose: nodes on one machine that keep their
-data together, each with a volume, and with health checks. It is for trying a quorum: only
-nodes on machines of their own survive the loss of a machine. With --store the nodes keep
-nothing, and use a store that others run.`
+const genComposeHelp = `Compose prints compose.yaml for docker compose: nodes on one machine that form a
+quorum, each with a volume and a health check. Use it to try a quorum: only
+nodes on separate machines survive the loss of a machine. With --store the nodes
+use an existing store instead, and need no volumes.`
 
 const genComposeExamples = `  firn gen compose > compose.yaml
   firn gen compose --image registry.example.com/firn:1.0 --quorum 5 > compose.yaml

@@ -7,10 +7,10 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genHAProxyHelp = `Haproxy prints /etc/haproxy/haproxy.cfg. Callers use one address; HAProxy sends each
-request to a node that is ready, as /readyz says. If a node does not answer, HAProxy
-repeats the request at another. With --grpc-nodes and --redis-nodes it balances those
-protocols, too.`
+const genHAProxyHelp = `Haproxy prints /etc/haproxy/haproxy.cfg. Callers use one address; HAProxy sends
+each request to a node that is ready (/readyz), and repeats it at another node
+if the first does not answer. With --grpc-nodes and --redis-nodes it balances
+those protocols, too.`
 
 const genHAProxyExamples = `  firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0.0.3:8080
   firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080 \

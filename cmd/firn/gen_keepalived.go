@@ -7,12 +7,11 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genKeepalivedHelp = `Keepalived prints /etc/keepalived/keepalived.conf for two HAProxy machines. One of them
-holds the address that callers use (a virtual IP); the other takes it over if that
-machine or its HAProxy fails.
+const genKeepalivedHelp = `Keepalived prints /etc/keepalived/keepalived.conf for two HAProxy machines. One
+of them holds the address that callers use (a virtual IP); the other takes it
+over if that machine or its HAProxy fails.
 
-By default the machines find each other by multicast. In a network without multicast,
-name them with --source and --peers.`
+The machines find each other by multicast, or with --source and --peers.`
 
 const genKeepalivedExamples = `  firn gen keepalived --vip 10.0.0.100/24 --interface eth0
   firn gen keepalived --vip 10.0.0.100/24 --source 10.0.0.8 --peers 10.0.0.9`

@@ -7,16 +7,17 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genKubernetesHelp = `Kubernetes prints manifests: with --quorum, pods that keep the data together on a
-volume each; with --store, a deployment of nodes that share a store which others run
-(--etcd is a short form of it); else one pod with an embedded etcd and a volume; and with
-each services, a disruption budget, a network policy, and an account without rights. Pods
-meet the pod security standard "restricted". With --tls-secret callers use TLS; without
-it, tokens cross the cluster's network in plain text.
+const genKubernetesHelp = `Kubernetes prints manifests for pods that form a quorum, each with a volume
+(--quorum); for nodes that share an existing store (--store, or --etcd for
+short); or else for one pod with an embedded etcd and a volume. Each comes with
+services, a disruption budget, a network policy, and an account without rights.
+Pods meet the pod security standard "restricted". With --tls-secret callers use
+TLS; without it, tokens cross the cluster's network in plain text.
 
-Name the image by its digest: a tag alone can come to mean another image. The network
-policy lets callers reach the ports that are served, Prometheus reach the metrics, and
-pods reach each other, the store, DNS and the receiver of traces, and allows nothing else.`
+Name the image by its digest: a tag can come to mean another image. The network
+policy allows callers to reach the ports that are served, Prometheus to reach
+the metrics, and pods to reach each other, the store, DNS and the receiver of
+traces; nothing else.`
 
 const genKubernetesExamples = `  firn gen kubernetes --image $(cat image) --quorum 3 | kubectl apply -f -
   firn gen kubernetes --image $(cat image) --store etcd://etcd:2379/firn | kubectl apply -f -

@@ -7,9 +7,9 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genNginxHelp = `Nginx prints /etc/nginx/nginx.conf, a load balancer for HTTP and gRPC. Unlike HAProxy,
-nginx does not check nodes: it notices from failing requests that a node is gone, and
-repeats them at another.`
+const genNginxHelp = `Nginx prints /etc/nginx/nginx.conf, a load balancer for HTTP and gRPC. Unlike
+HAProxy, nginx does not check nodes: it notices a lost node by failing requests,
+and repeats them at another.`
 
 const genNginxExamples = `  firn gen nginx --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0.0.3:8080
   firn gen nginx --nodes 10.0.0.1:8080 --listen 10.0.0.9:80 --user nginx`

@@ -10,18 +10,20 @@ import (
 	"github.com/firn-id/firn/store/pgstore"
 )
 
-const genSQLHelp = `SQL prints functions for a database, for the IDs of one layout: the time, node ID and
-sequence of an ID, and the smallest and greatest ID of a time, with which queries find
-the rows of a time by their primary key.
+const genSQLHelp = `SQL prints functions for a database and one layout: the time, node ID and
+sequence of an ID, and the smallest and greatest ID of a time, to find rows of a
+time by their primary key.
 
-SQLite has no stored functions. For it gen sql prints a view of a table that shows what
-each ID says, and expressions for the smallest and greatest ID of a time, to copy.
+For SQLite, which has no stored functions, gen sql prints a view of a table that
+shows the parts of each ID, and expressions for the smallest and greatest ID of
+a time, to copy.
 
-Name the layout, or with --sequencer the sequencer, whose layout gen sql then gets from
-a server. Functions for several layouts need different names: see --name.
+Name the layout, or with --sequencer the sequencer, whose layout gen sql gets
+from a server. Functions for several layouts need different names: see --name.
 
-With --store gen sql prints something else: the tables of a store in PostgreSQL, for an
-owner of the database to run where firn serve --store postgres://... may not create them.`
+With --store gen sql prints the tables of a store in PostgreSQL instead. An
+owner of the database runs them if firn serve --store postgres://... may not
+create them.`
 
 const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
   firn gen sql --dialect mysql --layout twitter --name tweet | mariadb shop

@@ -7,9 +7,10 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genSystemdHelp = `Systemd prints the unit firn.service, which runs firn serve with a config file. The node
-tells systemd when it is ready and that it is alive. Systemd restarts it if it fails,
-and lets it reach the network and its own directory, /var/lib/firn, only.
+const genSystemdHelp = `Systemd prints the unit firn.service, which runs firn serve with a config file.
+The node tells systemd when it is ready and that it is alive. Systemd restarts a
+node that fails, and lets it reach only the network and its own directory,
+/var/lib/firn.
 
 The deb and rpm packages contain this unit.`
 

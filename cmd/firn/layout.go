@@ -19,16 +19,16 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits of an
-ID, when its time begins and ends, and how many nodes and IDs it allows.
+const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits
+of an ID, when its time begins and ends, and how many nodes and IDs it allows.
 
-A layout is a preset, or bits as time/node/sequence or time/datacenter/node/sequence,
-followed by @ and the tick if that is not 1ms.
+A layout is a preset, or bits as time/node/sequence or
+time/datacenter/node/sequence, followed by @ and the tick if that is not 1ms.
 
-With --at it prints the first and the last ID of the tick that holds a time instead, for
-queries of a range of time: WHERE id BETWEEN the first of one time AND the last of
-another. Times are given as to firn cluster log: 03:12, "2026-11-22 03:12", 15m, or
-RFC 3339. The IDs of a scattered sequencer do not lie in the order of their time.`
+With --at it prints the first and the last ID of the tick at a time instead, for
+queries of a range: WHERE id BETWEEN the first of one time AND the last of
+another. The formats of times are those of firn cluster log: 03:12, "2026-11-22
+03:12", 15m, or RFC 3339. The IDs of a scattered sequencer do not sort by time.`
 
 const layoutExamples = `  firn layout
   firn layout twitter

@@ -17,27 +17,27 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const quorumReplaceHelp = `Replace has another machine take the place of one that is lost for good. Any node can be
-asked; a majority of the machines must be reachable. LOST is its address, or the name
-of its node.
+const quorumReplaceHelp = `Replace gives the place of a machine that is lost for good to another. Ask any
+node; a majority of the machines must be reachable. LOST is the lost machine's
+address, or the name of its node.
 
-The new machine joins when firn serve is started there. It catches up with the others
-and then becomes a voter by itself; firn quorum status shows how far it is. The lost
-machine is not let in again. A machine that only lost its data needs no replacing:
-start it again, and it gets the data from the others.
+The new machine joins when you start firn serve there, catches up, and becomes a
+voter; firn quorum status shows its progress. The quorum never admits the lost
+machine again. Do not replace a machine that only lost its data: start it again,
+and it gets the data from the others.
 
-On a terminal it first shows the machines, and wants the address of the lost one typed.
---yes leaves that out, and is needed where standard input is not a terminal.`
+On a terminal replace shows the machines, and asks for the lost one's address.
+If standard input is not a terminal, --yes is required.`
 
-const quorumRemoveHelp = `Remove takes machines out of the quorum for good, so that 1 or 3 are left. Any node can be
-asked; a majority of the machines must be reachable. MACHINE is an address, or the
-name of a node.
+const quorumRemoveHelp = `Remove takes machines out of the quorum for good, so that 1 or 3 are left. Ask
+any node; a majority of the machines must be reachable. MACHINE is an address,
+or the name of a node.
 
-Fewer machines survive fewer losses: of three any one can be lost, of one none. The
-processes on the machines that are removed go on as clients of the others.
+A smaller quorum survives fewer losses: three machines survive one, one machine
+none. Processes on removed machines continue as clients of the others.
 
-On a terminal it first shows the machines, and wants the addresses typed. --yes leaves
-that out, and is needed where standard input is not a terminal.`
+On a terminal remove shows the machines, and asks for the addresses. If standard
+input is not a terminal, --yes is required.`
 
 func (p *program) quorumReplaceCommand() *cobra.Command {
 	return p.quorumChange(quorumChange{

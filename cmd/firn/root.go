@@ -10,10 +10,10 @@ import (
 
 const rootHelp = `firn generates unique, time-ordered 64-bit IDs (snowflakes).
 
-Nodes generate IDs in memory. Each node leases a node ID from a store, and records
-there how far ahead in time it may use it: no ID is given twice, even if clocks jump,
-processes crash or networks fail. The store is firn's own (on one node, or on a quorum
-of 3 or 5), or your etcd, PostgreSQL or ZooKeeper.
+Nodes generate IDs in memory. Each node leases a node ID from a store, and
+records there how far ahead in time it may use it: no ID is given twice, even if
+clocks jump, processes crash or networks fail. The store is firn's own (on one
+node, or on a quorum of 3 or 5), or your etcd, PostgreSQL or ZooKeeper.
 
 To begin:
 
@@ -21,9 +21,10 @@ To begin:
   firn id                   # take an ID, in another terminal
   firn decode $(firn id)    # show when, and under which node ID, it was made
 
-Exit statuses: 0 success; 1 failure; 2 a crash; 3 no node ID is free, or the clock
-is wrong; 4 an operator expelled the node; 78 a flag, an argument, a variable, the
-config file or a data directory is wrong; 130 a signal interrupted the command.`
+Exit statuses: 0 success; 1 failure; 2 a crash; 3 no node ID is free, or the
+clock is wrong; 4 an operator expelled the node; 78 a flag, an argument, a
+variable, the config file or a data directory is wrong; 130 a signal interrupted
+the command.`
 
 // commandGroups are the groups that the help of firn lists its commands in.
 var commandGroups = []*cobra.Group{

@@ -22,16 +22,16 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const createHelp = `Create creates a sequencer, and shows it. Its definition never changes: --dry-run
-shows what it would be, and asks no server. If the sequencer exists with the same
-definition, that is a success too; with another definition the exit status is 1, and
-create shows the fields that differ.
+const createHelp = `Create creates a sequencer, and shows it. Its definition never changes:
+--dry-run shows the definition first, and asks no server. If the sequencer
+exists with the same definition, create succeeds; if its definition differs,
+create shows the differing fields, and the exit status is 1.
 
-A new sequencer has no nodes. A node attaches when it is asked for an ID; with
---attach explicit, only when firn sequencer attach says so.
+A new sequencer has no nodes. A call for an ID attaches a node; with --attach
+explicit, only firn sequencer attach does.
 
---nodes is how many nodes can make IDs at a time, rounded up to a power of two. Node
-bits that they do not need go to the sequence: fewer nodes make more IDs each.`
+--nodes is how many nodes can make IDs at a time, rounded up to a power of two.
+Unneeded node bits go to the sequence: fewer nodes make more IDs each.`
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run

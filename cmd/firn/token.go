@@ -18,23 +18,25 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 )
 
-const tokenHelp = `Token makes a token, and the entry by which servers know it. The first line of its
-output is the token: give it to the caller, and keep it secret. The entry follows after
-an empty line: add it to the token file of every server. It contains a hash, from which
-nobody can compute the token; replace a token that is lost. With --output, token writes
-the token to a file that only its owner can read, and prints the entry. It prints a token
-to no file that others may open.
+const tokenHelp = `Token makes a token for a caller, and the entry by which servers know it. The
+first line of its output is the token: give it to the caller, and keep it
+secret. After an empty line follows the entry: add it to the token file of every
+server. The entry contains a hash, from which nobody can compute the token;
+replace a lost token. With --output, token writes the token to a file that only
+its owner can read, and prints the entry. It refuses to print a token to a file
+that others may open.
 
-If a server is not attached to a sequencer, a call for an ID attaches it (the server
-takes a node ID), but only if the token allows attach or admin.
+A call for an ID attaches the server to the sequencer (the server takes a node
+ID) only if the token allows attach or admin.
 
-A token can be limited to some sequencers, by names or by patterns such as orders-*,
-and to a number of IDs per second on each server. If such a token allows admin, it
-creates sequencers only with the prefixes that --prefix names, and at most as many as
---quota says; by default with none, and a tenth of what --max-sequencers allows.
+--sequencer limits a token to some sequencers, by names or by patterns such as
+orders-*; --rate limits its IDs per second on each server. If a limited token
+allows admin, it creates sequencers only with the prefixes that --prefix names,
+by default none, and at most as many as --quota says, by default a tenth of
+--max-sequencers.
 
-With --hash, token reads a token from the first line of standard input, and prints only
-its entry. The token has 16 to 4096 characters, without spaces.`
+With --hash, token reads a token from the first line of standard input, and
+prints only its entry. The token has 16 to 4096 characters, without spaces.`
 
 const tokenExamples = `  firn token --name orders --allow issue
   firn token --name ops --allow issue --allow admin
