@@ -71,10 +71,10 @@ func (p *program) logCommand() *cobra.Command {
 		Example: logExamples,
 		Args:    noArguments,
 	}
-	setting.Add(c.Flags(), &o.since, "since", "time", "", "the time from which on to print, such as 03:00 or 15m", setting.ParseInstant)
-	setting.Add(c.Flags(), &o.until, "until", "time", "", "the time up to which to print", setting.ParseInstant)
-	setting.Number(c.Flags(), &o.from, "from", "0", 0, "the first position to print")
-	setting.Bool(c.Flags(), &o.follow, "follow", "go on to print new entries")
+	setting.Add(c.Flags(), &o.since, "since", "time", "", "print entries from this time on, such as 03:00 or 15m", setting.ParseInstant)
+	setting.Add(c.Flags(), &o.until, "until", "time", "", "print entries up to this time", setting.ParseInstant)
+	setting.Number(c.Flags(), &o.from, "from", "0", 0, "print entries from this position on")
+	setting.Bool(c.Flags(), &o.follow, "follow", "keep printing new entries")
 	o.add(c.Flags(), "print a JSON object for each entry, one per line")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path, err := o.path()

@@ -60,8 +60,8 @@ func (p *program) statusCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	o.add(c.Flags(), "print a JSON object")
-	setting.Bool(c.Flags(), &wide, "wide", "show more columns of each node, beyond 100 characters")
-	setting.Bool(c.Flags(), &sequencers, "sequencers", "show the sequencers, and who has which node ID")
+	setting.Bool(c.Flags(), &wide, "wide", "show more columns of each node; lines exceed 100 characters")
+	setting.Bool(c.Flags(), &sequencers, "sequencers", "show the sequencers, and the holders of their node IDs")
 	setting.Bool(c.Flags(), &exitCode, "exit-code", "exit with status 1 if there is a problem")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {

@@ -83,11 +83,11 @@ func (p *program) doctorCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := o.apart()
-	setting.Bool(c.Flags(), &onlySettings, "settings", "show each setting and where it comes from; check nothing else")
+	setting.Bool(c.Flags(), &onlySettings, "settings", "print each setting and its source; check nothing else")
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
-	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "", "check that these nodes are of one cluster: their URLs for\nadministrators, separated by commas; check nothing else", setting.ParseList)
-	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, which are of several regions: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
-	setting.Text(c.Flags(), &bundle, "bundle", "file", "write what support needs to this new file, without secrets")
+	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "", "check that these nodes belong to one cluster: their URLs for\nadministrators, separated by commas; check nothing else", setting.ParseList)
+	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, one of each region: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
+	setting.Text(c.Flags(), &bundle, "bundle", "file", "write an archive for support to this new file, without secrets")
 	must(c.MarkFlagFilename("bundle", "tar.gz", "tgz"))
 	access.add(c.Flags())
 	p.borrows(c, flags)

@@ -51,7 +51,7 @@ func (p *program) genSQL() *cobra.Command {
 		ask.addPublic(fs)
 		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
 		setting.Text(fs, &tables.Schema, "postgres-schema", "name", "with --store: the schema for the tables, see firn serve")
-		setting.Text(fs, &tables.Role, "role", "name", "with --store: the role that firn logs in as, to grant it what it needs\n(default: the statements say what that is)")
+		setting.Text(fs, &tables.Role, "role", "name", "with --store: the role that firn logs in as; the statements grant\nit what it needs (default: comments explain the grants)")
 	}
 	return p.genKind("sql", "Print functions of a database, for the time and node of an ID", genSQLHelp, genSQLExamples, flags,
 		func(o deploy.Origin) (string, error) {

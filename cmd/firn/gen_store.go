@@ -12,7 +12,7 @@ import (
 
 // addStore adds the flag of a store that others keep.
 func addStore(flags *pflag.FlagSet, into *deploy.Store) {
-	setting.Add(flags, into, "store", "store", "", "the store to use, as firn serve --store takes it: one that others run", parseStore)
+	setting.Add(flags, into, "store", "store", "", "an existing store, in the form of firn serve --store", parseStore)
 }
 
 // parseStore reads the address of a store that others keep.

@@ -58,7 +58,7 @@ func (p *program) layoutCommand() *cobra.Command {
 	epoch.addEpoch(c.Flags())
 	setting.Add(c.Flags(), &at, "at", "time", "", "print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
 	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "uuid"}, idtext.ParseForm)
-	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "", "the sequencer whose UUIDs these are: they have a tag of its name\n(default: default)", func(name string) (string, error) { return name, cluster.CheckName(name) })
+	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "", "the sequencer of the UUIDs, which contain a tag of its name\n(default: default)", func(name string) (string, error) { return name, cluster.CheckName(name) })
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if at.IsZero() && c.Flags().Changed("form") {

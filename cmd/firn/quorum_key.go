@@ -37,8 +37,8 @@ func (p *program) quorumKeyCommand() *cobra.Command {
 		Example: quorumKeyExamples,
 		Args:    noArguments,
 	}
-	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and one more")
-	setting.Text(c.Flags(), &client, "client", "file", "print the key for clients that follows from the key in this file")
+	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and a new one")
+	setting.Text(c.Flags(), &client, "client", "file", "print the client key of the key in this file")
 	c.MarkFlagsMutuallyExclusive("add", "client")
 	secretFile(c, &output, "the key")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -49,10 +49,10 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 		Args:    oneFile,
 	}
 	flags := c.Flags()
-	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as --quorum names it; required", parseAddress)
-	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
-	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, by which restore knows the backup and\nasks the machines whether they run")
-	setting.Bool(flags, &r.Trust, "trust", "take a backup that no key has signed; it can be anybody's")
+	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as in --quorum; required", parseAddress)
+	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or missing")
+	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the former cluster's key: restore checks the backup's signature\nwith it, and asks the machines whether they run")
+	setting.Bool(flags, &r.Trust, "trust", "accept a backup without a signature, which anyone can have made")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if r.As == "" {
 			return usagef("%s needs the address of the machine that the directory is for; want --as such as ids-1:7420", c.CommandPath())

@@ -34,7 +34,7 @@ func (p *program) sealKeyCommand() *cobra.Command {
 		Example: sealKeyExamples,
 		Args:    noArguments,
 	}
-	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and one more")
+	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and a new one")
 	secretFile(c, &output, "the key")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var before []byte

@@ -65,12 +65,12 @@ func (p *program) tokenCommand() *cobra.Command {
 	}
 	flags, e := c.Flags(), &made.Entry
 	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors", checked(auth.CheckName))
-	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; open, to open sealed IDs;\nattach, to have a server take a node ID of a sequencer; or\nadmin, to manage sequencers and look at the cluster; repeat it\nfor several", checkRight)
+	addTexts(flags, &e.Allow, "allow", "right", "a right: issue (take IDs), open (open sealed IDs), attach (make a\nserver take a node ID of a sequencer) or admin (manage sequencers\nand look at the cluster); repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
-	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it allows, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
-	addTexts(flags, &e.Prefixes, "prefix", "pattern", "a prefix that it may give to sequencers, or a pattern such as\ninv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)
-	setting.Add(flags, &e.Quota, "quota", setting.KindNumber, "", "how many of its sequencers there may be for it to create\nanother (default: no limit, and with --sequencer a tenth of\nall that there may be)", parseQuota)
-	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second it allows (default: no limit)", parseRate)
+	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that the token is for, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
+	addTexts(flags, &e.Prefixes, "prefix", "pattern", "a prefix that the token may give to sequencers, or a pattern such\nas inv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)
+	setting.Add(flags, &e.Quota, "quota", setting.KindNumber, "", "the token creates a sequencer only while fewer than this many\nmatch --sequencer (default: no limit, and with --sequencer a tenth\nof --max-sequencers)", parseQuota)
+	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second the token allows (default: no limit)", parseRate)
 	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")
 	setting.Bool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
 	secretFile(c, &output, "the token")
