@@ -109,7 +109,7 @@ func (p *program) bench(ctx context.Context, o *benchOptions, plan load.Plan) er
 	case mixed != nil:
 		return mixed
 	case r.Duplicates.More > 0:
-		return fmt.Errorf("%s came more than once, such as %d: what makes them is broken, or is two clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
+		return fmt.Errorf("%s came more than once, such as %d: the service is broken, or its servers belong to two clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case r.IDs == 0 && r.Calls > 0:

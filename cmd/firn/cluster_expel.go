@@ -74,7 +74,7 @@ func nodeName(id, owner string) string {
 
 // confirmExpel shows the node that is meant, and returns its member ID. An error is returned unless a person agrees.
 func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text string, endTheMajority bool) (id string, err error) {
-	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes to expel it without", text)
+	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes to expel it without asking", text)
 	if !console.IsTerminal(p.stdin) {
 		return "", unasked
 	}
@@ -136,7 +136,7 @@ func alsoIs(s calls.Status, c calls.Candidate, hour calls.History) (text string)
 		}
 	}
 	if len(s.Members) == 1 && s.Members[0].ID == c.ID {
-		text += ". It is the only member: nobody gives IDs then"
+		text += ". It is the only member: no node then gives IDs"
 	}
 	m := machineOf(s, c)
 	if m == nil || m.Role != quorum.Voter && m.Role != quorum.Learner {

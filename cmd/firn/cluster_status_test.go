@@ -116,7 +116,7 @@ func (l *looked) firn(t *testing.T, args string) (status int, stdout, stderr str
 
 const (
 	statusText = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
-warning  member b?[2J is gone: its pulse has ended, and it is still in the cluster. If nobody stopped it, start it again; the others take it out by themselves. https://github.com/firn-id/firn/blob/main/docs/problems.md#gone
+warning  member b?[2J is gone: its pulse has ended, and it is still in the cluster. If nobody stopped it, start it again; the other members remove it from the cluster. https://github.com/firn-id/firn/blob/main/docs/problems.md#gone
 
 position    10, after 10 entries
 told by     b

@@ -120,7 +120,7 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 	if name == "" {
 		for _, asks := range ask.names() {
 			if flags.Changed(asks) {
-				return usagef("--%s goes with --sequencer; without, nobody is asked", asks)
+				return usagef("--%s goes with --sequencer; without it, decode asks no server", asks)
 			}
 		}
 		if err := d.fromEnvironment(flags, "layout", "epoch"); err != nil {
@@ -245,7 +245,7 @@ func (d *decoder) one(text string) error {
 // warnOfRounding warns if more IDs end as numbers do that JavaScript has rounded than do by chance.
 func (d *decoder) warnOfRounding() {
 	if 2*d.rounded > d.count {
-		d.warnf("%s ends as numbers do that JavaScript has rounded: where it was read as a number it may be another ID; read id_str, or ask for text", d.last)
+		d.warnf("%s looks rounded by JavaScript: a program may have read another ID as a number; read id_str, or ask for text", d.last)
 	}
 }
 
@@ -323,9 +323,9 @@ func (d *decoder) ahead(v decoded, now time.Time) {
 	}
 	advice := "its clock was wrong, or its layout is another one"
 	if len(past) > 0 && d.open == nil {
-		advice = "by another layout it is past: " + strings.Join(past, ", ")
+		advice = "by another layout it is in the past: " + strings.Join(past, ", ")
 	}
-	d.warnf("by the layout %v, the time of %s is still to come; %s", d.sequencer.Layout, v.IDStr, advice)
+	d.warnf("by the layout %v, the time of %s is in the future; %s", d.sequencer.Layout, v.IDStr, advice)
 }
 
 // ahead is how far the clock of who made an ID may be ahead of this machine's without a warning.

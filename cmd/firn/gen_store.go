@@ -26,7 +26,7 @@ func parseStore(text string) (deploy.Store, error) {
 		return deploy.Store{}, fmt.Errorf("%.80q is kept by the nodes themselves; want a store that others run, or --quorum", text)
 	}
 	if a.Password() {
-		return deploy.Store{}, fmt.Errorf("%.200q has a password, which would stand in the file; want it in a secret", a)
+		return deploy.Store{}, fmt.Errorf("%.200q has a password, which the file would show; want it in a secret", a)
 	}
 	return deploy.Store{Address: a.String(), Kind: string(a.Kind), Servers: a.Servers()}, nil
 }

@@ -77,7 +77,7 @@ func restoredText(c quorum.RestoreConfig, r quorum.Restored) string {
 	}
 	line("directory", console.ShownText(dir))
 	line("for", console.ShownText(c.As))
-	line("former", cmp.Or(console.Shown(r.Former), "a node by itself"))
+	line("former", cmp.Or(console.Shown(r.Former), "a node alone"))
 	line("machines", cmp.Or(console.ShownText(strings.Join(r.Machines, ", ")), "-"))
 	text.WriteString(`
 After its start the new cluster makes no ID until former nodes have used up what they
@@ -87,7 +87,7 @@ are ahead. They can't reserve more here: it refuses whoever belongs to another c
 	switch {
 	case len(r.Silent) > 0:
 		fmt.Fprintf(&text, "\nThese former machines could not be asked whether they run: %s.\n"+
-			"Make sure that they do not: a majority of them could go on by itself.\n", console.ShownText(strings.Join(r.Silent, ", ")))
+			"Make sure that they do not: a majority of them could continue.\n", console.ShownText(strings.Join(r.Silent, ", ")))
 	case len(r.Machines) > 0:
 		text.WriteString("\nAll former machines were asked, and none keeps a cluster that runs.\n")
 	}

@@ -219,7 +219,7 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 		}
 	}
 	s.Members, s.Quorum.Machines[2].Err = s.Members[:1], ""
-	const want = ", and gives 1 012 IDs a second. It is the only member: nobody gives IDs then. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
+	const want = ", and gives 1 012 IDs a second. It is the only member: no node then gives IDs. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
 	if have := alsoIs(s, calls.Candidate{ID: "a", Owner: "east-1"}, hour); have != want {
 		t.Errorf("have %q, want %q", have, want)
 	}

@@ -57,7 +57,7 @@ func sideBySide(d cluster.Definition, count int) error {
 	case count == 1:
 		return nil
 	case d.Scattered:
-		return Input(fmt.Errorf("%d consecutive IDs: those of this sequencer are scattered, so that none follows another; ask for a list of IDs", count))
+		return Input(fmt.Errorf("%d consecutive IDs: this sequencer scatters its IDs, so none follows another; ask for a list of IDs", count))
 	case l.NodeLowest && l.NodeIDs() > 1:
 		return Input(fmt.Errorf("%d consecutive IDs: in this layout the node is lowest, and one node's IDs are %d apart; ask for a list of IDs", count, l.NodeIDs()))
 	case int64(count) > 1<<l.SequenceBits:

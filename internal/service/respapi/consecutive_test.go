@@ -172,7 +172,7 @@ func TestIncrByAmongOthers(t *testing.T) {
 func TestScatteredIDsAreNotConsecutive(t *testing.T) {
 	got := replies(t, newServer(scattering{newGenerated(t, firn.Default)}), "INCRBY default 1\r\nINCRBY default 2\r\n")
 	one, two, _ := strings.Cut(got, "\n")
-	if _, err := strconv.ParseInt(one, 10, 64); err != nil || two != "-ERR 2 consecutive IDs: those of this sequencer are scattered, so that none follows another; ask for a list of IDs: FIRN.IDS default 2" {
+	if _, err := strconv.ParseInt(one, 10, 64); err != nil || two != "-ERR 2 consecutive IDs: this sequencer scatters its IDs, so none follows another; ask for a list of IDs: FIRN.IDS default 2" {
 		t.Errorf("got %s", got)
 	}
 }
