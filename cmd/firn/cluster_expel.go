@@ -102,7 +102,7 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster/history", nil, &hour); err != nil {
 		hour = calls.History{} // it is of no use if the rest is known
 	}
-	fmt.Fprintf(p.stderr, "%s %s%s.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: ",
+	fmt.Fprintf(p.stderr, "%s %s%s.\nIts process exits; start it again to let it rejoin.\nType yes to expel it: ",
 		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID), alsoIs(s, meant, hour))
 	typed, err := p.typed(ctx)
 	switch {

@@ -98,7 +98,7 @@ func (o logOptions) path() (string, error) {
 	switch {
 	case o.until.IsZero():
 	case o.follow:
-		return "", usagef("--until and --follow: a log that is followed has no end; leave one of them out")
+		return "", usagef("--until and --follow: --follow prints without end; leave one of them out")
 	case o.until.Before(o.since.Time):
 		return "", usagef("--until is %s, before --since, %s; want a later time", localTime(o.until.Time), localTime(o.since.Time))
 	default:
@@ -127,7 +127,7 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 	lines := bufio.NewScanner(replay.Flushing{Reader: response.Body, Out: out})
 	lines.Buffer(make([]byte, 0, 64<<10), longestEntry)
 	if after := response.Header.Get(httpapi.LogBeginsAfter); after != "" {
-		what := fmt.Sprintf("the log begins after position %.20s: what was before has been dropped; firn cluster value --at %[1]s shows what it led to", after)
+		what := fmt.Sprintf("the log begins after position %.20s: members dropped earlier entries; firn cluster value --at %[1]s shows what it led to", after)
 		if asJSON {
 			fmt.Fprintln(p.stderr, "firn:", what)
 		} else {

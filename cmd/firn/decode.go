@@ -258,7 +258,7 @@ func (d *decoder) neverHeld(v decoded) bool {
 		d.never[v.NodeID] = never
 	}
 	if never && !asked {
-		d.warnf("node ID %d of %s is held by nobody, and never was: %s is of another cluster, or was made before the sequencer was created", v.NodeID, d.name, v.IDStr)
+		d.warnf("no member holds, or ever held, node ID %d of %s: %s is from another cluster, or older than the sequencer", v.NodeID, d.name, v.IDStr)
 	}
 	return never
 }
@@ -303,7 +303,7 @@ func (d *decoder) doubt(v decoded, now time.Time) {
 		}
 	}
 	if len(names) > 0 {
-		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: --sequencer says which", d.sequencer.Layout, id, strings.Join(names, ", or "))
+		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: name it with --sequencer", d.sequencer.Layout, id, strings.Join(names, ", or "))
 		d.others = nil
 	}
 }

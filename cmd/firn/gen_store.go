@@ -23,7 +23,7 @@ func parseStore(text string) (deploy.Store, error) {
 	}
 	var c stores.Choice
 	if c.Use(a); c.Keeps() {
-		return deploy.Store{}, fmt.Errorf("%.80q is kept by the nodes themselves; want a store that others run, or --quorum", text)
+		return deploy.Store{}, fmt.Errorf("firn runs the store %.80q itself; want an external store, or --quorum", text)
 	}
 	if a.Password() {
 		return deploy.Store{}, fmt.Errorf("%.200q has a password, which the file would show; want it in a secret", a)

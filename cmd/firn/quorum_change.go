@@ -52,9 +52,9 @@ func (p *program) quorumReplaceCommand() *cobra.Command {
 		body:    func(args []string) any { return httpapi.Replacement{Lost: args[0], Instead: args[1]} },
 		typed:   func(args []string) []string { return args[:1] },
 		ask:     func(args []string) string { return fmt.Sprintf("replace %s by %s", args[0], args[1]) },
-		warning: "The lost machine is not let in again.",
+		warning: "The quorum never admits the lost machine again.",
 		text: func(args []string, s quorum.Status) string {
-			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\nGive the other nodes this list, too, before they start the next time.\n",
+			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\nGive the other nodes this list, too, before their next start.\n",
 				args[1], args[0], strings.Join(machinesLeft(s, args[:1], args[1:]), ","))
 		},
 	})
@@ -75,7 +75,7 @@ func (p *program) quorumRemoveCommand() *cobra.Command {
 		ask:     func(args []string) string { return "remove " + strings.Join(args, " and ") },
 		warning: "Fewer machines survive fewer losses.",
 		text: func(args []string, s quorum.Status) string {
-			return fmt.Sprintf("%s no longer keep data; the machines that do are now\n\n  --quorum %s\n\nGive all nodes this list before they start the next time.\n",
+			return fmt.Sprintf("%s no longer keep data; the machines that do are now\n\n  --quorum %s\n\nGive all nodes this list before their next start.\n",
 				strings.Join(args, " and "), strings.Join(machinesLeft(s, args, nil), ","))
 		},
 	})
@@ -135,7 +135,7 @@ func (p *program) quorumChange(d quorumChange) *cobra.Command {
 
 // unasked is the error where nobody can be asked.
 func (d quorumChange) unasked(args []string) error {
-	return usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without", d.name, d.ask(args))
+	return usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without asking", d.name, d.ask(args))
 }
 
 // confirmChange shows the machines, and returns an error unless the right addresses are typed.
@@ -150,7 +150,7 @@ func (p *program) confirmChange(ctx context.Context, d quorumChange, args []stri
 		fmt.Fprintln(p.stderr)
 		return d.unasked(args)
 	case !slices.Equal(strings.Fields(typed), want):
-		return fmt.Errorf("nothing is changed: %.80q is not %q", typed, strings.Join(want, " "))
+		return fmt.Errorf("nothing changed: %.80q is not %q", typed, strings.Join(want, " "))
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ are ahead. They can't reserve more here: it refuses whoever belongs to another c
 `)
 	switch {
 	case len(r.Silent) > 0:
-		fmt.Fprintf(&text, "\nThese former machines could not be asked whether they run: %s.\n"+
+		fmt.Fprintf(&text, "\nThese former machines did not answer whether they run: %s.\n"+
 			"Make sure that they do not: a majority of them could continue.\n", console.ShownText(strings.Join(r.Silent, ", ")))
 	case len(r.Machines) > 0:
 		text.WriteString("\nAll former machines were asked, and none keeps a cluster that runs.\n")

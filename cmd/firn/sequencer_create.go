@@ -186,7 +186,7 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 			Rate       float64            `json:"rate"`
 		}{name, d, l.String(), s.Capacity, s.Until, s.Rate}))
 	}
-	return p.printf("%s would be created so, and could not be changed later\n\n%s", name, linesText(definitionLines(s)))
+	return p.printf("create would make %s as follows; its definition never changes\n\n%s", name, linesText(definitionLines(s)))
 }
 
 // create has a server create a sequencer, and prints it.
@@ -221,6 +221,6 @@ func (p *program) conflict(name string, err error, asJSON bool) error {
 	for _, d := range c.Differences {
 		rows = append(rows, []string{console.Shown(d.Field), console.ShownText(d.InForce), console.ShownText(d.Wanted)})
 	}
-	fmt.Fprintf(p.stderr, "firn: there is a sequencer %q already, with another definition; take it as it is, or another name\n\n%s", name, console.Table(columns, rows))
+	fmt.Fprintf(p.stderr, "firn: a sequencer %q exists with another definition; use it as it is, or choose another name\n\n%s", name, console.Table(columns, rows))
 	return errReported
 }

@@ -66,7 +66,7 @@ const mostHolders = 20
 
 // confirmDestroy shows who uses a sequencer, and returns an error unless its name is typed.
 func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name string) error {
-	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add --yes to destroy it without", name)
+	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add --yes to destroy it without asking", name)
 	if !console.IsTerminal(p.stdin) {
 		return unasked
 	}
