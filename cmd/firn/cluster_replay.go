@@ -36,7 +36,7 @@ const replayExamples = `  firn cluster replay entries.jsonl
 func (p *program) replayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "replay [FILE]",
-		Short:   "Show the state that the entries of a log lead to",
+		Short:   "Show the state after each entry of a log",
 		Long:    replayHelp,
 		Example: replayExamples,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -56,7 +56,7 @@ func (p *program) decodeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "decode [ID...]",
-		Short:   "Show when and by which node IDs were made",
+		Short:   "Show when, and under which node IDs, IDs were made",
 		Long:    decodeHelp,
 		Example: decodeExamples,
 	}

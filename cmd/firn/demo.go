@@ -46,7 +46,7 @@ func (p *program) demoCommand() *cobra.Command {
 	var logs bool
 	c := &cobra.Command{
 		Use:     "demo",
-		Short:   "Try a cluster: kill nodes, set clocks, take the store away",
+		Short:   "Try a cluster: kill nodes, set clocks, stop the store",
 		Long:    demoHelp,
 		Example: demoExamples,
 		Args:    noArguments,

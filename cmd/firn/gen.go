@@ -16,7 +16,7 @@ const genExamples = `  firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0
 func (p *program) genCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "gen",
-		Short:   "Print configurations for the programs around firn",
+		Short:   "Print configurations for systemd, Kubernetes, HAProxy and others",
 		Long:    genHelp,
 		Example: genExamples,
 		Args:    noArguments,

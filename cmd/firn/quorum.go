@@ -18,7 +18,7 @@ const quorumExamples = `  firn quorum key --output firn.key
 func (p *program) quorumCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "quorum",
-		Short:   "Manage the machines that keep the data",
+		Short:   "Manage a quorum: the machines that keep the data",
 		Long:    quorumHelp,
 		Example: quorumExamples,
 		Args:    noArguments,

@@ -21,7 +21,7 @@ If all node IDs are taken, the server waits in line for one, and the exit status
 is 3.`
 
 func (p *program) attachCommand() *cobra.Command {
-	return p.standCommand("attach", "Have a server take a node ID of a sequencer", attachHelp,
+	return p.standCommand("attach", "Make a server take a node ID of a sequencer", attachHelp,
 		"  firn sequencer attach orders --admin http://ids-1.example.org:9080")
 }
 
@@ -30,7 +30,7 @@ can take it. A call for an ID attaches the server again, unless something
 forbids that: see firn help sequencer attach.`
 
 func (p *program) detachCommand() *cobra.Command {
-	return p.standCommand("detach", "Have a server give back its node ID of a sequencer", detachHelp,
+	return p.standCommand("detach", "Make a server return its node ID of a sequencer", detachHelp,
 		"  firn sequencer detach orders --admin http://ids-1.example.org:9080")
 }
 

@@ -89,7 +89,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var o serveOptions
 	c := &cobra.Command{
 		Use:     "serve",
-		Short:   "Give out IDs over HTTP, as a node of a cluster",
+		Short:   "Run a node, which serves IDs over HTTP, gRPC and Redis",
 		Long:    serveHelp,
 		Example: serveExamples,
 		Args:    noArguments,
