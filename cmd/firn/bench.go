@@ -13,27 +13,28 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const benchHelp = `Bench takes IDs from a running service, as fast as possible or at a fixed rate, and
-shows how many IDs it got, how long calls took, which errors there were, and whether
-an ID came twice.
+const benchHelp = `Bench takes IDs from a running service, as fast as possible or at a fixed rate,
+and shows the number of IDs, latencies, errors and duplicates.
 
-Each connection makes one call at a time, to one server; connections are spread evenly
-over several servers. The first call of a connection includes connecting. Bench counts
-a call that fails by its error code, rests briefly, and does not repeat the call.
+Each connection makes one call at a time, to one server; bench spreads
+connections evenly over several servers. The first call of a connection includes
+connecting. Bench counts a failed call by its error code, rests briefly, and
+does not repeat it.
 
-Latencies are those of the calls that brought IDs, to three digits. Without --rate
-each connection waits for one answer before its next call: a server that hangs for a
-second then causes one slow call per connection, although independent callers would
-have made hundreds. With --rate calls are due at fixed times; if no connection is free
-then, the latency counts from when the call was due. That is what callers see.
+Latencies count successful calls only. Without --rate each connection waits for
+an answer before its next call, so a server that hangs for a second delays one
+call per connection, and hides the calls that independent callers would have
+made. With --rate calls are due at fixed times, and latency counts from then:
+callers see the same.
 
-Bench looks for duplicates among all IDs, from all servers and connections. It needs
-up to 6 bytes of memory for each ID, and uses at most 1 GiB in all: it counts the IDs
-beyond that, and does not compare them. Calls that a server of another cluster answers
-count as errors (mixed): it knows nothing of the others, and gives the same IDs.
+Bench compares all IDs, from all servers and connections. It needs up to 6 bytes
+of memory for each ID, and uses at most 1 GiB; it counts further IDs without
+comparing them. Answers from a server of another cluster count as errors
+(mixed), because two clusters give the same IDs.
 
-SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1 if an
-ID came twice, if the servers are of several clusters, or if no call brought IDs.`
+SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1
+if an ID came twice, if the servers belong to several clusters, or if no call
+brought IDs.`
 
 const benchExamples = `  firn bench
   firn bench --duration 1m --rate 5000
@@ -58,13 +59,13 @@ func (p *program) benchCommand() *cobra.Command {
 	o.access.name = "server"
 	setting.Add(flags, &o.servers, o.access.name, setting.KindList, "", "the servers to ask, separated by commas (default: "+strings.Join(defaults, ",\n")+")", setting.ParseList)
 	setting.Add(flags, &o.protocol, "protocol", "protocol", protocols[0], "the protocol: "+strings.Join(protocols, ", "), load.ProtocolByName)
-	setting.Number(flags, &o.concurrency, "concurrency", "16", 1, "how many connections to use, each for one call at a time")
+	setting.Number(flags, &o.concurrency, "concurrency", "16", 1, "how many connections to use; each makes one call at a time")
 	setting.Number(flags, &o.batch, "batch", "1", 1, "how many IDs to take with each call")
 	setting.Duration(flags, &o.duration, "duration", "10s", time.Millisecond, "how long to run")
 	setting.Number(flags, &o.count, "count", "", 1, "take this many IDs, instead of running for --duration")
-	setting.Add(flags, &o.rate, "rate", "rate", "", "take at most this many IDs a second (default: no limit)", parseRate)
+	setting.Add(flags, &o.rate, "rate", "rate", "", "take at most this many IDs per second (default: no limit)", parseRate)
 	addSequencer(flags, &o.sequencer, "the sequencer to take IDs from (default: default)")
-	setting.Bool(flags, &o.scattered, "scattered", "the sequencer scatters its IDs: look at their order before that")
+	setting.Bool(flags, &o.scattered, "scattered", "the sequencer scatters its IDs: check the order of their\nunscattered form")
 	setting.Bool(flags, &o.json, "json", "print a JSON object")
 	o.access.add(flags)
 	must(c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)))
@@ -108,7 +109,7 @@ func (p *program) bench(ctx context.Context, o *benchOptions, plan load.Plan) er
 	case mixed != nil:
 		return mixed
 	case r.Duplicates.More > 0:
-		return fmt.Errorf("%s came more than once, such as %d: what makes them is broken, or is two clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
+		return fmt.Errorf("%s came more than once, such as %d: the service is broken, or its servers belong to two clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case r.IDs == 0 && r.Calls > 0:

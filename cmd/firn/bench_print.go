@@ -73,7 +73,7 @@ func errorsText(r load.Result) string {
 func duplicatesText(r load.Result) string {
 	among := fmt.Sprintf("among %s", console.Plural(r.Duplicates.Checked, "ID"))
 	if r.Duplicates.Checked < r.IDs {
-		among += fmt.Sprintf("; for the other %s the memory did not suffice, and they were not compared", console.Number(float64(r.IDs-r.Duplicates.Checked)))
+		among += fmt.Sprintf("; memory did not suffice to compare the other %s", console.Number(float64(r.IDs-r.Duplicates.Checked)))
 	}
 	if r.Duplicates.More == 0 {
 		return "none " + among

@@ -6,13 +6,12 @@ import (
 
 const clusterHelp = `Cluster shows the state of a cluster, and changes it.
 
-The members of a cluster write commands to one log, and each of them replays the log
-to the same state: which members there are, which member watches which, who is joining,
-and which member has which node ID of which sequencer.
+Members write commands to one log, and each member replays the log to the same
+state: the members, which member watches which, who is joining, and which member
+has which node ID of which sequencer.
 
-All commands but replay ask a running server, at its address for administrators. Expel,
-forget, policy set, policy clear, resume and skip change the cluster; the others only
-look at it.`
+All commands but replay ask a running server, at its address for administrators.
+Expel, forget, policy set, policy clear, resume and skip change the cluster.`
 
 const clusterExamples = `  firn cluster status
   firn cluster dashboard

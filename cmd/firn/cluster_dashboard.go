@@ -13,12 +13,12 @@ import (
 	"github.com/firn-id/firn/internal/service/ui"
 )
 
-const dashboardHelp = `Dashboard prints the address of the dashboard, with a login for one browser. The login
-works once, within 15 minutes. It allows changes on the dashboard and on the page
-/docs/, until you close the tab or the server restarts.
+const dashboardHelp = `Dashboard prints the dashboard's address, with a login for one browser. The
+login works once, within 15 minutes. It allows changes on the dashboard and on
+the page /docs/, until you close the tab or the server restarts.
 
-It works for root and for the user who started the server. A server with tokens has no
-such logins: its dashboard asks for a token.`
+Only root and the user who started the server can get a login. A server with
+tokens has no logins: its dashboard asks for a token.`
 
 func (p *program) dashboardCommand() *cobra.Command {
 	var o lookOptions

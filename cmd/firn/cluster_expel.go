@@ -18,19 +18,20 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const expelHelp = `Expel removes a node from the cluster. It stops giving IDs, gives its node IDs back, and
-its process ends; it comes back only when it is started again. A node that can't read the
-log may give IDs for the time that it has reserved; nobody else uses that time.
+const expelHelp = `Expel removes a node from the cluster. The node stops giving IDs, returns its
+node IDs and exits; start it again to let it rejoin. A node that can't read the
+log may use up the time that it has reserved; nobody else uses that time.
 
-If the process is also a machine of the quorum, that ends with it. A node without which
-the quorum has no majority is not expelled, unless --end-the-majority is given: no node
-could then reserve more time, and all stop within a window.
+If the node is also a machine of the quorum, the machine stops too. If the
+quorum would lose its majority, expel refuses unless you give
+--end-the-majority: no node could then reserve more time, and all nodes would
+stop within a window.
 
-NODE is the ID or the name of a member as firn cluster status shows them, or the
-beginning of either, if it is that of no other.
+NODE is a member's ID or name as firn cluster status shows it, or an unambiguous
+beginning of it.
 
-On a terminal it first shows what else the node is, and asks. --yes leaves that out, and
-is needed where standard input is not a terminal.`
+On a terminal expel shows what else the node does, and asks for confirmation. If
+standard input is not a terminal, --yes is required.`
 
 func (p *program) expelCommand() *cobra.Command {
 	var o lookOptions
@@ -73,7 +74,7 @@ func nodeName(id, owner string) string {
 
 // confirmExpel shows the node that is meant, and returns its member ID. An error is returned unless a person agrees.
 func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text string, endTheMajority bool) (id string, err error) {
-	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes to expel it without", text)
+	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes to expel it without asking", text)
 	if !console.IsTerminal(p.stdin) {
 		return "", unasked
 	}
@@ -101,7 +102,7 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster/history", nil, &hour); err != nil {
 		hour = calls.History{} // it is of no use if the rest is known
 	}
-	fmt.Fprintf(p.stderr, "%s %s%s.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: ",
+	fmt.Fprintf(p.stderr, "%s %s%s.\nIts process exits; start it again to let it rejoin.\nType yes to expel it: ",
 		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID), alsoIs(s, meant, hour))
 	typed, err := p.typed(ctx)
 	switch {
@@ -135,7 +136,7 @@ func alsoIs(s calls.Status, c calls.Candidate, hour calls.History) (text string)
 		}
 	}
 	if len(s.Members) == 1 && s.Members[0].ID == c.ID {
-		text += ". It is the only member: nobody gives IDs then"
+		text += ". It is the only member: no node then gives IDs"
 	}
 	m := machineOf(s, c)
 	if m == nil || m.Role != quorum.Voter && m.Role != quorum.Learner {

@@ -14,11 +14,12 @@ import (
 
 const forgetHelp = `Forget removes what the cluster remembers about a node that is gone.
 
-A node that went without leaving, for instance because its machine failed, is a problem
-for an hour after it was last seen, unless it comes back under its name. Forget ends that.
-It changes nothing else: what the node had reserved, nobody else uses.
+A node that disappears without leaving, for instance because its machine failed,
+counts as a problem for an hour, unless it returns under the same name. Forget
+ends that. It changes nothing else: nobody uses the time that the node had
+reserved.
 
-NAME is that of the problem, or of nodes in firn cluster status --json.`
+NAME is the node's name as the problem or firn cluster status --json shows it.`
 
 func (p *program) forgetCommand() *cobra.Command {
 	var o lookOptions

@@ -21,35 +21,33 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const logHelp = `Log prints the log of a cluster: what its members wrote, in plain words, when, and why a
-member left. With --follow it goes on to print new entries, until you interrupt it or
-the server ends.
+const logHelp = `Log prints a cluster's log in plain words: what its members wrote, when, and why
+a member left. With --follow it keeps printing new entries, until you interrupt
+it or the server stops.
 
---since and --until take a time of day such as 03:12, the latest that has passed; a
-date and a time such as "2026-11-22 03:12"; a duration such as 15m, for 15 minutes ago;
-or RFC 3339. Times are local ones, unless they have an offset. After --since a time of
-day for --until is the first one from there on.
+--since and --until take a time of day such as 03:12 (its latest occurrence), a
+date and time such as "2026-11-22 03:12", a duration such as 15m (15 minutes
+ago), or RFC 3339. Times are local unless they have an offset. If both are times
+of day, --until is the first such time after --since.
 
-An entry is what its sender asked for. One that does not fit the state is refused and
-changes nothing; firn cluster replay shows the outcome of each. At the end of what an
-operator had a node do stands the name of the token that was used, as in [by deploy].
+An entry is a request. An entry that does not fit the state is refused and
+changes nothing; firn cluster replay shows each outcome. An entry that an
+operator caused ends with the name of the operator's token, as in [by deploy]. A
+member ID follows the name of its node, while the node lives and for a day
+after.
 
-A member ID has the name of its node before it, as long as the cluster remembers that:
-while the node lives, and for a day after it is gone.
+Entries have the times of their senders' clocks; only the log's order counts.
+Log prints everything from the first entry at or after --since to the last entry
+at or before --until. If an entry's time contradicts the order by more than a
+second, log marks the entry and uses its neighbours' time.
 
-An entry has the time of its sender's clock, so times need not ascend; the order of the
-log is what counts. Log prints from the first entry that is not before --since to the
-last that is not after --until, and everything between them. A time that contradicts
-the order by more than a second, as of a clock that is hours ahead, counts as that of
-the entry's neighbours: log marks that entry, and tells their time.
+Members drop the beginning of a long log. If entries that you asked for are
+gone, the first line says so (with --json, on standard error).
 
-Members drop the beginning of a long log. If entries that you asked for are gone, the
-first line says so: on standard output, or with --json on standard error.
-
-With --json each line is an entry that firn cluster replay can read, with its time in
-UTC, and that of its neighbours as "believed" where they contradict it. Replay it only
-from the beginning of the log; firn cluster value --at shows the state that dropped
-entries led to.`
+With --json each line is an entry for firn cluster replay, with its time in UTC,
+and its neighbours' time as "believed" if the two contradict each other. Replay
+needs the log from its beginning; if members have dropped that, use firn cluster
+value instead.`
 
 const logExamples = `  firn cluster log
   firn cluster log --since 03:00 --until 03:20
@@ -73,10 +71,10 @@ func (p *program) logCommand() *cobra.Command {
 		Example: logExamples,
 		Args:    noArguments,
 	}
-	setting.Add(c.Flags(), &o.since, "since", "time", "", "the time from which on to print, such as 03:00 or 15m", setting.ParseInstant)
-	setting.Add(c.Flags(), &o.until, "until", "time", "", "the time up to which to print", setting.ParseInstant)
-	setting.Number(c.Flags(), &o.from, "from", "0", 0, "the first position to print")
-	setting.Bool(c.Flags(), &o.follow, "follow", "go on to print new entries")
+	setting.Add(c.Flags(), &o.since, "since", "time", "", "print entries from this time on, such as 03:00 or 15m", setting.ParseInstant)
+	setting.Add(c.Flags(), &o.until, "until", "time", "", "print entries up to this time", setting.ParseInstant)
+	setting.Number(c.Flags(), &o.from, "from", "0", 0, "print entries from this position on")
+	setting.Bool(c.Flags(), &o.follow, "follow", "keep printing new entries")
 	o.add(c.Flags(), "print a JSON object for each entry, one per line")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path, err := o.path()
@@ -100,7 +98,7 @@ func (o logOptions) path() (string, error) {
 	switch {
 	case o.until.IsZero():
 	case o.follow:
-		return "", usagef("--until and --follow: a log that is followed has no end; leave one of them out")
+		return "", usagef("--until and --follow: --follow prints without end; leave one of them out")
 	case o.until.Before(o.since.Time):
 		return "", usagef("--until is %s, before --since, %s; want a later time", localTime(o.until.Time), localTime(o.since.Time))
 	default:
@@ -129,7 +127,7 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 	lines := bufio.NewScanner(replay.Flushing{Reader: response.Body, Out: out})
 	lines.Buffer(make([]byte, 0, 64<<10), longestEntry)
 	if after := response.Header.Get(httpapi.LogBeginsAfter); after != "" {
-		what := fmt.Sprintf("the log begins after position %.20s: what was before has been dropped; firn cluster value --at %[1]s shows what it led to", after)
+		what := fmt.Sprintf("the log begins after position %.20s: members dropped earlier entries; firn cluster value --at %[1]s shows what it led to", after)
 		if asJSON {
 			fmt.Fprintln(p.stderr, "firn:", what)
 		} else {

@@ -18,10 +18,10 @@ import (
 
 const policyPath = "/api/v1/cluster/policy"
 
-const policyHelp = `Policy shows which share of the cluster's nodes serves which sequencer, and how many
-nodes that is now. Each node serves one of these sequencers; as nodes come and go, as
-few as possible change from one to another. Sequencers that the policy does not name
-are served as if there were none.`
+const policyHelp = `Policy shows which share of the nodes serves which sequencer, and how many nodes
+that is now. Each node serves one of these sequencers; when nodes come or go, as
+few nodes as possible change. The policy does not affect sequencers that it does
+not name.`
 
 func (p *program) policyCommand() *cobra.Command {
 	var o lookOptions
@@ -38,9 +38,9 @@ func (p *program) policyCommand() *cobra.Command {
 	return c
 }
 
-const policySetHelp = `Set has shares of the cluster's nodes serve sequencers, in the place of the policy before.
-Each share is a sequencer with a percentage; one of them may be the rest. Without a rest
-they must be 100% together.`
+const policySetHelp = `Set replaces the policy: it assigns shares of the nodes to sequencers. Each
+share is a percentage; one may be the rest. Without a rest, shares must add up
+to 100%.`
 
 func (p *program) policySetCommand() *cobra.Command {
 	var o lookOptions

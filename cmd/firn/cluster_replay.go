@@ -8,26 +8,26 @@ import (
 	"github.com/firn-id/firn/internal/ops/replay"
 )
 
-const replayHelp = `Replay reads the entries of a log and prints the state that each leads to, beginning
-with an empty cluster. It asks no server. Use it to try what a cluster would do, or to
-see how a cluster came to its state.
+const replayHelp = `Replay reads log entries and prints the state after each, from an empty cluster
+on. It asks no server. Use it to try what a cluster would do, or to see how a
+cluster came to its state.
 
 An entry is a line of FILE, or of standard input if FILE is missing or "-":
 
   {"position":7,"command":"attach","args":{"sequencer":"orders","member":"b"}}
 
-Positions are 0 or more and ascend, with or without gaps. Replay skips empty lines. It
+Positions ascend from 0 or more; gaps are allowed. Replay skips empty lines. It
 prints one line for each entry:
 
   {"position":7,"outcome":"applied","value":{"members":["a","b"],
    "pairs":{"a":"b","b":"a"},"prepared":{},"accepted":{},
    "sequencers":{"orders":{"nodes":{"0":"a"},"waiting":["b"]}}}}
 
-The outcome is "applied", "unchanged" if there was nothing to do, or "refused". In
-"pairs" each member watches the other. "prepared" and "accepted" are the pending joins:
-each joiner, and the member that it is going to watch.
+The outcome is "applied", "unchanged" if there was nothing to do, or "refused".
+In "pairs" each member watches the other. "prepared" and "accepted" are pending
+joins: each joiner, and the member that it is going to watch.
 
-Replay ends at a line that is not an entry. It reports the line's number and what is
+Replay stops at a line that is not an entry, reports its number and what is
 wrong on standard error, and exits with status 1.`
 
 const replayExamples = `  firn cluster replay entries.jsonl
@@ -36,7 +36,7 @@ const replayExamples = `  firn cluster replay entries.jsonl
 func (p *program) replayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "replay [FILE]",
-		Short:   "Show the state that the entries of a log lead to",
+		Short:   "Show the state after each entry of a log",
 		Long:    replayHelp,
 		Example: replayExamples,
 		Args: func(_ *cobra.Command, args []string) error {

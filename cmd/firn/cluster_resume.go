@@ -10,15 +10,15 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-const resumeHelp = `Resume ends the wait that follows when etcd has lost data.
+const resumeHelp = `Resume ends the wait after etcd has lost data.
 
-An etcd that was wiped, or restored from a backup, no longer knows how far node IDs
-were used. Nodes that notice this record it in etcd, use up the time that they had
-reserved, and then give no IDs until no earlier ID can come again: for one window plus
-10 s, by default 40 s. Nodes that start in that time wait, too.
+An etcd that was wiped, or restored from a backup, no longer knows how far node
+IDs were used. Nodes that notice the loss record it in etcd, use up the time
+that they had reserved, and then wait until no earlier ID can repeat: one window
+plus 10 s, by default 40 s. Nodes that start meanwhile wait, too.
 
-Resume lets all nodes go on at once. Use it only if every process that gave IDs before
-has stopped, and no clock is behind theirs: otherwise IDs can come twice.`
+Resume lets all nodes continue at once. Use it only if every process that gave
+IDs before has stopped, and no clock is behind theirs: otherwise IDs can repeat.`
 
 func (p *program) resumeCommand() *cobra.Command {
 	var o lookOptions

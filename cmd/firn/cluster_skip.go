@@ -13,16 +13,17 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const skipHelp = `Skip has all nodes pass over an entry of the log that they can't read.
+const skipHelp = `Skip makes all nodes pass over a log entry that they can't read.
 
-A node that meets such an entry, of a newer version or spoilt, gives IDs up to its
-horizons, extends none, and logs the position. If nodes of a newer version run, upgrade
-it instead: they have read the entry. If none does, and none is meant to, skip has every
-node pass over the entry and go on, nodes of newer versions included. What the entry said
-is lost.
+A node that meets an unreadable entry (of a newer version, or damaged) gives IDs
+up to its horizons, extends none, and logs the position. If nodes of a newer
+version run, upgrade the node instead: they have read the entry. Otherwise skip
+makes every node, also of newer versions, pass over the entry. Its content is
+lost.
 
-Ask a node that has stopped there. Skip is refused while a member lives that has not, as
-it may have applied the entry, and when one that has has cut the log beyond it since.`
+Ask a node that has stopped at the entry. Skip refuses while a member lives that
+has not stopped there, because that member may have applied the entry, or if a
+member that stopped there has since cut the log beyond it.`
 
 func (p *program) skipCommand() *cobra.Command {
 	var o lookOptions

@@ -19,30 +19,31 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-const statusHelp = `Status shows what is wrong in the cluster, if anything, worst first: what people notice,
-since when, why, what to do, and where to read on. Problems of one kind are one line.
-Then come a summary, and a table of all nodes, whichever of them answers:
+const statusHelp = `Status shows the cluster's problems, worst first: what people notice, since
+when, why, what to do, and where to read more. It shows problems of one kind on
+one line. A summary and a table of all nodes follow:
 
   STATE   ready, or the error code that says why not; late when it has not renewed its
           pulse in time, gone when its pulse is gone, unknown while the store does not
           answer the asked node
   IDS/S   IDs per second that callers got lately
-  CLOCK   how far its clock is ahead of the others' median, when it was last judged
+  CLOCK   how far its clock was ahead of the others' median, at the last judgement
   LEFT    how long it can make IDs without the store
   STORE   how long its latest write to the store took
   UP      since its process began
-  SEEN    how long ago it said so
+  SEEN    how long ago it reported this
 
-With --wide there are also the IDs that callers got (GIVEN), when the clock was judged,
-whom it watches, the position at which it joined, its version and its addresses. What is
-not confirmed now is left out of the table; SEEN says since when.
+With --wide the table also has the number of IDs given (GIVEN), the time of the
+clock's judgement, the watched member, the position of the join, the version and
+the addresses. The table leaves out what is not confirmed now; SEEN says since
+when.
 
-Below that are joins that have begun. With --sequencers there are also the sequencers,
-with the IDs per second of each, as each node tells of its 32 busiest, and which member
-has which node ID of which, from the part of the log that the asked node has read. With
---json status prints the server's answer, which also has what was known last.
+Pending joins follow. With --sequencers status also shows the sequencers, their
+IDs per second (each node reports its 32 busiest), and the holders of node IDs,
+from the part of the log that the asked node has read. With --json it prints the
+server's answer, which includes the last known values.
 
-With --exit-code the exit status is 1 if there is a problem, also a warning.`
+With --exit-code the exit status is 1 if there is a problem, even a warning.`
 
 const statusExamples = `  firn cluster status
   firn cluster status --wide --sequencers
@@ -60,8 +61,8 @@ func (p *program) statusCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	o.add(c.Flags(), "print a JSON object")
-	setting.Bool(c.Flags(), &wide, "wide", "show more columns of each node, beyond 100 characters")
-	setting.Bool(c.Flags(), &sequencers, "sequencers", "show the sequencers, and who has which node ID")
+	setting.Bool(c.Flags(), &wide, "wide", "show more columns of each node; lines exceed 100 characters")
+	setting.Bool(c.Flags(), &sequencers, "sequencers", "show the sequencers, and the holders of their node IDs")
 	setting.Bool(c.Flags(), &exitCode, "exit-code", "exit with status 1 if there is a problem")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {

@@ -116,7 +116,7 @@ func (l *looked) firn(t *testing.T, args string) (status int, stdout, stderr str
 
 const (
 	statusText = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
-warning  member b?[2J is gone: its pulse has ended, and it is still in the cluster. If nobody stopped it, start it again; the others take it out by themselves. https://github.com/firn-id/firn/blob/main/docs/problems.md#gone
+warning  member b?[2J is gone: its pulse has ended, and it is still in the cluster. If nobody stopped it, start it again; the other members remove it from the cluster. https://github.com/firn-id/firn/blob/main/docs/problems.md#gone
 
 position    10, after 10 entries
 told by     b
@@ -188,7 +188,7 @@ func TestLookAsText(t *testing.T) {
 		}
 	}
 	l.cut(t, 4)
-	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: what was before has been dropped; firn cluster value --at 4 shows what it led to\n"+logHead) {
+	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what it led to\n"+logHead) {
 		t.Errorf("the log that was cut: %s", out)
 	}
 	if _, out, _ := l.firn(t, "cluster log --from 5"); !strings.HasPrefix(out, logHead) {
@@ -239,7 +239,7 @@ func TestDecodeNeverHeld(t *testing.T) {
 		"users --json 8192 12288":               2,
 	} {
 		status, out, errs := l.firn(t, "decode --server "+l.url+" --sequencer "+args)
-		const says = "of users is held by nobody, and never was"
+		const says = "no member holds, or ever held, node ID"
 		if status != 0 || strings.Count(errs, says) != want || strings.Count(errs, "\n") != want || strings.Contains(args, "json") && strings.Count(out, `"never_held":true`) != want {
 			t.Errorf("decode %s: status %d, %s%s; want %d warnings", args, status, out, errs, want)
 		}
@@ -313,7 +313,7 @@ func TestLookAsJSON(t *testing.T) {
 	l.cut(t, 4)
 	status, log, errs := l.firn(t, "cluster log --json")
 	if status != 0 || !strings.HasPrefix(log, `{"position":5,`) ||
-		errs != "firn: the log begins after position 4: what was before has been dropped; firn cluster value --at 4 shows what it led to\n" {
+		errs != "firn: the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what it led to\n" {
 		t.Errorf("the log that was cut: status %d, %s%s", status, errs, log)
 	}
 }
@@ -333,7 +333,7 @@ func TestLookInVain(t *testing.T) {
 		{"cluster log --since noon", statusUsage, `--since: "noon" is not a time; want one such as 03:12`},
 		{"cluster log --until 25:00", statusUsage, `--until: "25:00" is not a time; want one such as 03:12`},
 		{"cluster log --since 5m --until 10m", statusUsage, `want a later time`},
-		{"cluster log --until 5m --follow", statusUsage, `--until and --follow: a log that is followed has no end; leave one of them out`},
+		{"cluster log --until 5m --follow", statusUsage, `--until and --follow: --follow prints without end; leave one of them out`},
 		{"cluster log --from x", statusUsage, `--from: "x" is not right; want a whole number from 0`},
 		{"cluster status now", statusUsage, "firn cluster status takes no arguments"},
 		{"cluster status --admin ftp://a", statusUsage, "not a URL of a server"},

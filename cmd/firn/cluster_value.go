@@ -17,18 +17,19 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-const valueHelp = `Value shows the state that a cluster's log led to: the members and whom each watches,
+const valueHelp = `Value shows the state after a cluster's log: the members and whom each watches,
 who is joining, and which member has which node ID of which sequencer.
 
-With --at it shows the state at a position, after the last entry up to there; or at a
-time, after the last entry that is not later. Times are given as to firn cluster log:
-03:12, "2026-11-22 03:12", 15m, or RFC 3339. Entries have the times of their senders'
-clocks, which need not ascend: the order of the log decides which entry is the last.
-The server replays the log, as far back as the log was kept. Without --at it shows the
-latest state that the server knows.
+With --at it shows the state at a position, after the last entry up to there, or
+at a time, after the last entry at or before it. The formats of times are those
+of firn cluster log: 03:12, "2026-11-22 03:12", 15m, or RFC 3339. Entries have
+the times of their senders' clocks; the log's order decides which entry is the
+last. The server replays the log as far back as it was kept. Without --at value
+shows the latest state that the server knows.
 
-With --json it prints {"position":7,"at":"2026-11-22T03:11:58.102Z","value":{...}}. The
-time is that of the last entry; it is left out where it is unknown.`
+With --json it prints
+{"position":7,"at":"2026-11-22T03:11:58.102Z","value":{...}}. "at" is the time
+of the last entry, if known.`
 
 const valueExamples = `  firn cluster value
   firn cluster value --at 03:12

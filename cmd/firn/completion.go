@@ -16,8 +16,9 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const completionHelp = `Completion prints a script that lets a shell complete commands, flags and values, and
-the sequencers of a running server. The deb and rpm packages install it.
+const completionHelp = `Completion prints a script that lets a shell complete commands, flags and
+values, and the sequencers of a running server. The deb and rpm packages install
+it.
 
 For this shell only:
 

@@ -23,25 +23,25 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-const decodeHelp = `Decode shows when and by which node IDs were made.
+const decodeHelp = `Decode shows when, and under which node IDs, IDs were made.
 
-Decode takes IDs as arguments. With no argument, or "-", it reads them from standard
-input, one on each line. It recognises their form, but refuses text that is an ID in two
-forms, such as 16 digits, which are decimal or hex, and text that is too short: name the
-form with --form. The server opens a sealed ID, if the token has the right open.
+It reads IDs from its arguments, or from standard input, one per line, if there
+are none or the argument is "-". It recognises the form of an ID. It refuses
+ambiguous texts, such as 16 digits (decimal or hex), and short ones; name their
+form with --form. A server opens sealed IDs, if the token has the right open.
 
-An ID does not contain its layout. Name the layout, or with --sequencer the sequencer,
-whose definition decode then gets from a server; only so are scattered and sealed IDs
-read right, other prefixes refused, and decode warns of a node ID that no member ever
-had. Without both, decode uses the default layout; if the server that FIRN_ADMIN names
-runs (by default on this machine), and one of its sequencers with another layout could
-have made an ID, decode warns. It warns of a time that is still to come, too, and names
-the presets by which it is past; and of IDs that end as numbers do that JavaScript has
-rounded, if more than half of all do.
+An ID does not contain its layout. Name the layout, or with --sequencer the
+sequencer, whose definition decode gets from a server. Only with --sequencer
+does decode read scattered and sealed IDs, refuse other prefixes, and warn of a
+node ID that no member ever had. Without both, decode uses the default layout,
+and warns if a sequencer of the server at FIRN_ADMIN (by default on this
+machine) with another layout could have made an ID. It warns of times in the
+future, and names presets that give a past time. It also warns if more than half
+of the IDs look rounded by JavaScript.
 
-Decode reports what it cannot read on standard error, prints the rest, and exits with
-status 1. With --json each line is an object: the text as "input", its form as "form",
-the layout that was used as "layout", and the parts of the ID.`
+Decode reports unreadable IDs on standard error, prints the rest, and exits with
+status 1. With --json each line is an object: the text as "input", its form as
+"form", the layout used as "layout", and the parts of the ID.`
 
 const decodeExamples = `  firn decode --layout twitter 1541815603606036480
   firn decode --layout discord --json 175928847299117063
@@ -56,7 +56,7 @@ func (p *program) decodeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "decode [ID...]",
-		Short:   "Show when and by which node IDs were made",
+		Short:   "Show when, and under which node IDs, IDs were made",
 		Long:    decodeHelp,
 		Example: decodeExamples,
 	}
@@ -120,7 +120,7 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 	if name == "" {
 		for _, asks := range ask.names() {
 			if flags.Changed(asks) {
-				return usagef("--%s goes with --sequencer; without, nobody is asked", asks)
+				return usagef("--%s goes with --sequencer; without it, decode asks no server", asks)
 			}
 		}
 		if err := d.fromEnvironment(flags, "layout", "epoch"); err != nil {
@@ -245,7 +245,7 @@ func (d *decoder) one(text string) error {
 // warnOfRounding warns if more IDs end as numbers do that JavaScript has rounded than do by chance.
 func (d *decoder) warnOfRounding() {
 	if 2*d.rounded > d.count {
-		d.warnf("%s ends as numbers do that JavaScript has rounded: where it was read as a number it may be another ID; read id_str, or ask for text", d.last)
+		d.warnf("%s looks rounded by JavaScript: a program may have read another ID as a number; read id_str, or ask for text", d.last)
 	}
 }
 
@@ -258,7 +258,7 @@ func (d *decoder) neverHeld(v decoded) bool {
 		d.never[v.NodeID] = never
 	}
 	if never && !asked {
-		d.warnf("node ID %d of %s is held by nobody, and never was: %s is of another cluster, or was made before the sequencer was created", v.NodeID, d.name, v.IDStr)
+		d.warnf("no member holds, or ever held, node ID %d of %s: %s is from another cluster, or older than the sequencer", v.NodeID, d.name, v.IDStr)
 	}
 	return never
 }
@@ -303,7 +303,7 @@ func (d *decoder) doubt(v decoded, now time.Time) {
 		}
 	}
 	if len(names) > 0 {
-		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: --sequencer says which", d.sequencer.Layout, id, strings.Join(names, ", or "))
+		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: name it with --sequencer", d.sequencer.Layout, id, strings.Join(names, ", or "))
 		d.others = nil
 	}
 }
@@ -323,9 +323,9 @@ func (d *decoder) ahead(v decoded, now time.Time) {
 	}
 	advice := "its clock was wrong, or its layout is another one"
 	if len(past) > 0 && d.open == nil {
-		advice = "by another layout it is past: " + strings.Join(past, ", ")
+		advice = "by another layout it is in the past: " + strings.Join(past, ", ")
 	}
-	d.warnf("by the layout %v, the time of %s is still to come; %s", d.sequencer.Layout, v.IDStr, advice)
+	d.warnf("by the layout %v, the time of %s is in the future; %s", d.sequencer.Layout, v.IDStr, advice)
 }
 
 // ahead is how far the clock of who made an ID may be ahead of this machine's without a warning.

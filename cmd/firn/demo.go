@@ -9,29 +9,30 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const demoHelp = `Demo runs a cluster of several nodes in this process, on a store in memory, and takes
-IDs from them all the time. It prints what to try in another terminal: kill a node,
-set its clock, take the store away, and watch the callers, the members and the IDs.
-There is a dashboard, too. The demo leaves nothing behind.
+const demoHelp = `Demo runs a cluster of several nodes in this process, on a store in memory, and
+takes IDs all the time. It prints what to try in another terminal: kill a node,
+set its clock, stop the store, and watch the callers, the members, the IDs and
+the dashboard. It leaves nothing behind.
 
-Each node is what firn serve runs, with a clock of its own that you can set. Only the
-timeouts are shorter than usual, so that you see effects soon.
+Each node runs what firn serve runs, with a clock that you can set. Timeouts are
+shorter than usual, so that you see effects soon.
 
-The load goes to all nodes through the Go client (docs/clients.md). It compares every
-ID with at least the latest million. It counts duplicates, IDs that are not greater
-than an earlier ID of the same node ID, and calls that got no ID within 2s.
+The load goes to all nodes through the Go client (docs/clients.md). It compares
+every ID with at least the latest million. It counts duplicates, IDs that are
+not greater than an earlier ID of the same node ID, and calls that got no ID
+within 2s.
 
-With --quorum the nodes keep the store themselves, as with firn serve --quorum: each is a
-machine of a quorum, on a port of 127.0.0.1, with its data in a directory for temporary
-files. Kill one, and nobody notices; kill a second one of three, and see what it means to
-lose the majority; bring them back. Nodes can't be paused then.
+With --quorum the nodes keep the store themselves, as with firn serve --quorum.
+Each is a machine of a quorum, on a port of 127.0.0.1, with its data in a
+temporary directory. Kill one, and callers notice nothing; kill a second of
+three, and the quorum loses its majority; start them again. You can't pause
+nodes then.
 
-Node 1 serves at --http-addr, and the others at the ports after it. At --admin-addr
-the demo serves administrators and the dashboard, by asking a node that is running.
-The nodes' own administrative addresses are at the ports after it.
+Node 1 listens at --http-addr, and the others at the ports after it. The demo
+listens for administrators at --admin-addr, and its nodes at the ports after it.
 
-SIGINT (Ctrl-C) ends the demo, which then prints its counts. The exit status is 1 if
-an ID came twice.`
+SIGINT (Ctrl-C) ends the demo, which then prints its counts. The exit status is
+1 if an ID came twice.`
 
 const demoExamples = `  firn demo
   firn demo --nodes 5 --load 10000
@@ -45,7 +46,7 @@ func (p *program) demoCommand() *cobra.Command {
 	var logs bool
 	c := &cobra.Command{
 		Use:     "demo",
-		Short:   "Try a cluster: kill nodes, set clocks, take the store away",
+		Short:   "Try a cluster: kill nodes, set clocks, stop the store",
 		Long:    demoHelp,
 		Example: demoExamples,
 		Args:    noArguments,
@@ -53,12 +54,12 @@ func (p *program) demoCommand() *cobra.Command {
 	flags := c.Flags()
 	setting.Number(flags, &o.Nodes, "nodes", "3", 1, "how many nodes")
 	setting.Bool(flags, &o.Quorum, "quorum", "the nodes keep the store themselves; --nodes is then 1, 3 or 5")
-	setting.Number(flags, &o.Load, "load", "200", 0, "how many IDs to take a second; 0 for none")
+	setting.Number(flags, &o.Load, "load", "200", 0, "how many IDs to take per second; 0 for none")
 	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", demo.DefaultHTTPAddr, "where node 1 listens; port 0 takes any free ports", parseAddress)
 	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", demo.DefaultAdminAddr, "where to listen for administrators, on this machine only", parseAddress)
 	setting.DurationIn(flags, &o.TTL, "ttl", "3s", time.Second, peer.MaxTTL, "how long a silent node remains a member")
-	setting.DurationIn(flags, &o.Window, "window", "10s", 100*time.Millisecond, peer.MaxWindow, "how long a node gives IDs while the store is gone")
-	setting.Bool(flags, &logs, "logs", "print the nodes' logs, to standard error")
+	setting.DurationIn(flags, &o.Window, "window", "10s", 100*time.Millisecond, peer.MaxWindow, "how long a node gives IDs without the store")
+	setting.Bool(flags, &logs, "logs", "print the nodes' logs on standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.Out, o.Version = p.stdout, build().Version
 		if logs {

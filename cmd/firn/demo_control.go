@@ -55,10 +55,10 @@ func (p *program) demoCommands() []*cobra.Command {
 		p.demoStatusCommand(),
 		onNode("kill", "Kill a node, as kill -9 does"),
 		onNode("start", "Start a node that was killed"),
-		onNode("pause", "Have a node hang, as kill -STOP does"),
-		onNode("resume", "Let a node go on that hangs"),
+		onNode("pause", "Make a node hang, as kill -STOP does"),
+		onNode("resume", "Let a hanging node continue"),
 		step,
-		onStore("stop", "Take the store out of all nodes' reach"),
+		onStore("stop", "Stop the store for all nodes"),
 		onStore("start", "Bring the store back"),
 	}
 }
@@ -77,7 +77,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 	c := &cobra.Command{
 		Use:     use,
 		Short:   short,
-		Long:    short + ", of the running demo, and say what to look at.\n\nFIRN_ADMIN stands in for --admin.",
+		Long:    short + ", in the running demo.\n\nIt prints what to look at next.",
 		Example: "  firn demo " + strings.NewReplacer(" N|all", " 2", " N", " 2", "STEP", "-1h").Replace(use),
 		Args:    cobra.ArbitraryArgs, // the flags may be among them
 	}
@@ -110,18 +110,16 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 
 func (o *demoControl) add(c *cobra.Command) {
 	o.server.name = "admin"
-	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "where the demo listens for administrators", remote.ParseURL)
+	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "the server to ask, at its address for administrators", remote.ParseURL)
 }
 
 func (p *program) demoStatusCommand() *cobra.Command {
 	var o demoControl
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show the nodes of the demo that runs, and its load",
-		Long: `Status shows the nodes of the demo that runs, and what came of its load: how many IDs,
-calls that got none, and IDs that came twice.
-
-FIRN_ADMIN stands in for --admin.`,
+		Short: "Show the nodes and the load of the running demo",
+		Long: `Status shows the nodes and the load of the running demo: how many IDs,
+calls without an ID, and duplicates.`,
 		Example: "  firn demo status",
 		Args:    noArguments,
 	}

@@ -16,43 +16,41 @@ import (
 	"github.com/firn-id/firn/internal/service/node"
 )
 
-const doctorHelp = `Doctor checks what a node needs, and says what to do where something is wrong. It
-checks the clock, the layout's lifetime, certificates, the limit of open files, the
-addresses to listen on, and the store: the data directory and its disk; the machines
-of --quorum, whether each answers with the same key, their clocks and disks, and
-whether the data belongs to them; or the servers of an etcd, a ZooKeeper or a
-PostgreSQL, this node's right to read and write there, the members, the free node IDs,
-and whether this machine's clock agrees with the other nodes' clocks.
+const doctorHelp = `Doctor checks what a node needs, and says what to do about each problem. It
+checks the clock, the layout's lifetime, certificates, the limit of open files,
+the addresses, and the store. For a data directory it checks the directory and
+its disk; for --quorum whether the machines answer with the same key, their
+clocks and disks, and whether the data belongs to them; for etcd, ZooKeeper or
+PostgreSQL the servers, the node's rights, the members, the free node IDs, and
+whether this machine's clock agrees with the other nodes'.
 
-Give it the flags, variables or config file of firn serve, on the node's machine and
-as the node's user: sudo -u firn firn doctor --config /etc/firn/firn.yaml. It works
-before the first start, and while a node runs.
+Give it the flags, variables or config file of firn serve, on the node's machine
+and as the node's user: sudo -u firn firn doctor --config /etc/firn/firn.yaml.
+It works before the first start, and while a node runs.
 
-Doctor changes nothing. It writes a small file to the data directory, to measure the
-disk, and removes it. To check its right to write to etcd or ZooKeeper, it sends a
-transaction whose condition is never true. In PostgreSQL it makes firn's tables, if they
-are missing and it may.
+Doctor changes nothing, with two exceptions: it writes a small file to the data
+directory to measure the disk, and removes it; and it creates firn's tables in
+PostgreSQL if they are missing. To check its right to write to etcd or
+ZooKeeper, it sends a transaction with a condition that is never true.
 
-With --settings it reads the configuration and the files that it names (tokens,
-certificates, a password), prints each setting that is in force and where it comes
-from, and checks nothing else. Secrets are not shown.
+With --settings it reads the configuration and the files that it names, and
+prints each setting in force and its source. It does not print secrets.
 
-With --bundle it writes what support needs to a new file that only its owner can read, a
-gzipped tar archive: the version, this machine's system, these checks with the settings,
-and what the node says at its address for administrators: status, quorum, history, the
-log of the last day, metrics and goroutines. Passwords, keys and tokens are removed, also
-where they are encoded. Doctor lists what is in the file, and what could not be had; the
-exit status is 0 once the file is written.
+With --bundle it writes a gzipped tar archive for support, which only its owner
+can read: the version, this machine's system, these checks with the settings,
+and the node's status, quorum, history, log of the last day, metrics and
+goroutines. It removes passwords, keys and tokens, also encoded ones. It lists
+what is in the file and what is missing; the exit status is 0 once the file is
+written.
 
-With --nodes it asks nodes, at their addresses for administrators, whether all are of one
-cluster, as those behind one address must be; and checks nothing else.
+With --nodes it checks whether nodes belong to one cluster, as all nodes behind
+one address must.
 
-With --regions it asks one node of each of several regions, at their addresses for
-administrators, whether their clusters share node IDs, and whether sequencers of one name
-make different IDs; and checks nothing else.
+With --regions it asks one node of each region whether the regions' clusters
+share node IDs, and whether sequencers of one name make different IDs.
 
-Exit statuses: 0 nothing failed, though there may be warnings; 1 a check failed; 78
-the configuration is wrong. The error is then that of firn serve.`
+Exit statuses: 0 nothing failed, though there may be warnings; 1 a check failed;
+78 the configuration is wrong, with the error of firn serve.`
 
 const doctorExamples = `  firn doctor
   sudo -u firn firn doctor --config /etc/firn/firn.yaml
@@ -85,11 +83,11 @@ func (p *program) doctorCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := o.apart()
-	setting.Bool(c.Flags(), &onlySettings, "settings", "show each setting and where it comes from; check nothing else")
+	setting.Bool(c.Flags(), &onlySettings, "settings", "print each setting and its source; check nothing else")
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
-	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "", "check that these nodes are of one cluster: their URLs for\nadministrators, separated by commas; check nothing else", setting.ParseList)
-	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, which are of several regions: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
-	setting.Text(c.Flags(), &bundle, "bundle", "file", "write what support needs to this new file, without secrets")
+	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "", "check that these nodes belong to one cluster: their URLs for\nadministrators, separated by commas; check nothing else", setting.ParseList)
+	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, one of each region: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
+	setting.Text(c.Flags(), &bundle, "bundle", "file", "write an archive for support to this new file, without secrets")
 	must(c.MarkFlagFilename("bundle", "tar.gz", "tgz"))
 	access.add(c.Flags())
 	p.borrows(c, flags)

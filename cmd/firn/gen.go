@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const genHelp = `Gen prints configurations for the programs around firn, for the addresses that you
-give. The head of each says which command made it, and what to adapt.
+const genHelp = `Gen prints configurations for the programs around firn. The head of each says
+which command made it, and what to adapt.
 
 Gen installs nothing. It asks no server, except gen sql --sequencer.`
 
@@ -16,7 +16,7 @@ const genExamples = `  firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0
 func (p *program) genCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "gen",
-		Short:   "Print configurations for the programs around firn",
+		Short:   "Print configurations for systemd, Kubernetes, HAProxy and others",
 		Long:    genHelp,
 		Example: genExamples,
 		Args:    noArguments,

@@ -7,10 +7,10 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genComposeHelp = `Compose prints compose.yaml, for docker compose: nodes on one machine that keep their
-data together, each with a volume, and with health checks. It is for trying a quorum: only
-nodes on machines of their own survive the loss of a machine. With --store the nodes keep
-nothing, and use a store that others run.`
+const genComposeHelp = `Compose prints compose.yaml for docker compose: nodes on one machine that form a
+quorum, each with a volume and a health check. Use it to try a quorum: only
+nodes on separate machines survive the loss of a machine. With --store the nodes
+use an existing store instead, and need no volumes.`
 
 const genComposeExamples = `  firn gen compose > compose.yaml
   firn gen compose --image registry.example.com/firn:1.0 --quorum 5 > compose.yaml
@@ -24,7 +24,7 @@ func (p *program) genCompose() *cobra.Command {
 		setting.Number(fs, &d.Quorum, "quorum", decimal(d.Quorum), 1, "how many nodes: 1, 3 or 5; with --store any number")
 		addStore(fs, &d.Store)
 		setting.Bool(fs, &d.StorePassword, "store-password", "the file ./store-password has the password of the user in --store")
-		setting.Number(fs, &d.Port, "port", decimal(d.Port), 1, "this machine's port for the first node's HTTP; the others have the\nnext ones")
+		setting.Number(fs, &d.Port, "port", decimal(d.Port), 1, "this machine's port for the first node's HTTP; further nodes get\nthe next ports")
 	}
 	return p.genKind("compose", "Print a file for docker compose", genComposeHelp, genComposeExamples, flags,
 		func(o deploy.Origin) (string, error) { return d.Text(o) })

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genConfigHelp = `Config prints a file for firn serve --config, with every setting: those that you give,
-and the others with their defaults as comments.
+const genConfigHelp = `Config prints a file for firn serve --config, with the settings that you give,
+and all others with their defaults as comments.
 
 It takes the flags of firn serve, and does not read the files that they name.`
 

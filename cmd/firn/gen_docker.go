@@ -6,8 +6,8 @@ import (
 	"github.com/firn-id/firn/internal/ops/deploy"
 )
 
-const genDockerHelp = `Docker prints a Dockerfile for an image with one static binary, the certificates of
-authorities, and a user without rights. Its head says how to build the image.`
+const genDockerHelp = `Docker prints a Dockerfile for an image with one static binary, CA certificates
+and a user without rights. Its head says how to build the image.`
 
 const genDockerExamples = `  firn gen docker | docker build -t firn -f - .`
 

@@ -10,11 +10,11 @@ import (
 	"github.com/firn-id/firn/internal/ops/manpage"
 )
 
-const genManHelp = `Man writes a manual page for each command to a directory, which it makes if needed:
-firn.1, firn-serve.1 and so on. They have the text of --help, for man(1).
+const genManHelp = `Man writes a manual page for each command to a directory, and creates the
+directory if needed: firn.1, firn-serve.1 and so on, with the text of --help.
 
-The deb and rpm packages contain these pages. Their date is that of the source, or
-SOURCE_DATE_EPOCH.`
+The deb and rpm packages contain these pages. Their date is that of the source,
+or SOURCE_DATE_EPOCH.`
 
 func (p *program) genMan() *cobra.Command {
 	return &cobra.Command{

@@ -7,9 +7,9 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genPrometheusHelp = `Prometheus prints prometheus.yml, with a job that scrapes the nodes; with --rules alert
-rules; with --alertmanager alertmanager.yml, with inhibition rules that mute alerts that follow
-from others.`
+const genPrometheusHelp = `Prometheus prints prometheus.yml, with a job that scrapes the nodes; with
+--rules alert rules; with --alertmanager alertmanager.yml, whose inhibition
+rules mute alerts that follow from others.`
 
 const genPrometheusExamples = `  firn gen prometheus --nodes 10.0.0.1:8080,10.0.0.2:8080 > prometheus.yml
   firn gen prometheus --rules > firn.rules.yaml

@@ -10,18 +10,20 @@ import (
 	"github.com/firn-id/firn/store/pgstore"
 )
 
-const genSQLHelp = `SQL prints functions for a database, for the IDs of one layout: the time, node ID and
-sequence of an ID, and the smallest and greatest ID of a time, with which queries find
-the rows of a time by their primary key.
+const genSQLHelp = `SQL prints functions for a database and one layout: the time, node ID and
+sequence of an ID, and the smallest and greatest ID of a time, to find rows of a
+time by their primary key.
 
-SQLite has no stored functions. For it gen sql prints a view of a table that shows what
-each ID says, and expressions for the smallest and greatest ID of a time, to copy.
+For SQLite, which has no stored functions, gen sql prints a view of a table that
+shows the parts of each ID, and expressions for the smallest and greatest ID of
+a time, to copy.
 
-Name the layout, or with --sequencer the sequencer, whose layout gen sql then gets from
-a server. Functions for several layouts need different names: see --name.
+Name the layout, or with --sequencer the sequencer, whose layout gen sql gets
+from a server. Functions for several layouts need different names: see --name.
 
-With --store gen sql prints something else: the tables of a store in PostgreSQL, for an
-owner of the database to run where firn serve --store postgres://... may not create them.`
+With --store gen sql prints the tables of a store in PostgreSQL instead. An
+owner of the database runs them if firn serve --store postgres://... may not
+create them.`
 
 const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
   firn gen sql --dialect mysql --layout twitter --name tweet | mariadb shop
@@ -49,7 +51,7 @@ func (p *program) genSQL() *cobra.Command {
 		ask.addPublic(fs)
 		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
 		setting.Text(fs, &tables.Schema, "postgres-schema", "name", "with --store: the schema for the tables, see firn serve")
-		setting.Text(fs, &tables.Role, "role", "name", "with --store: the role that firn logs in as, to grant it what it needs\n(default: the statements say what that is)")
+		setting.Text(fs, &tables.Role, "role", "name", "with --store: the role that firn logs in as; the statements grant\nit what it needs (default: comments explain the grants)")
 	}
 	return p.genKind("sql", "Print functions of a database, for the time and node of an ID", genSQLHelp, genSQLExamples, flags,
 		func(o deploy.Origin) (string, error) {

@@ -12,7 +12,7 @@ import (
 
 // addStore adds the flag of a store that others keep.
 func addStore(flags *pflag.FlagSet, into *deploy.Store) {
-	setting.Add(flags, into, "store", "store", "", "the store to use, as firn serve --store takes it: one that others run", parseStore)
+	setting.Add(flags, into, "store", "store", "", "an existing store, in the form of firn serve --store", parseStore)
 }
 
 // parseStore reads the address of a store that others keep.
@@ -23,10 +23,10 @@ func parseStore(text string) (deploy.Store, error) {
 	}
 	var c stores.Choice
 	if c.Use(a); c.Keeps() {
-		return deploy.Store{}, fmt.Errorf("%.80q is kept by the nodes themselves; want a store that others run, or --quorum", text)
+		return deploy.Store{}, fmt.Errorf("firn runs the store %.80q itself; want an external store, or --quorum", text)
 	}
 	if a.Password() {
-		return deploy.Store{}, fmt.Errorf("%.200q has a password, which would stand in the file; want it in a secret", a)
+		return deploy.Store{}, fmt.Errorf("%.200q has a password, which the file would show; want it in a secret", a)
 	}
 	return deploy.Store{Address: a.String(), Kind: string(a.Kind), Servers: a.Servers()}, nil
 }

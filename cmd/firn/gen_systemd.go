@@ -7,9 +7,10 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genSystemdHelp = `Systemd prints the unit firn.service, which runs firn serve with a config file. The node
-tells systemd when it is ready and that it is alive. Systemd restarts it if it fails,
-and lets it reach the network and its own directory, /var/lib/firn, only.
+const genSystemdHelp = `Systemd prints the unit firn.service, which runs firn serve with a config file.
+The node tells systemd when it is ready and that it is alive. Systemd restarts a
+node that fails, and lets it reach only the network and its own directory,
+/var/lib/firn.
 
 The deb and rpm packages contain this unit.`
 
@@ -22,10 +23,10 @@ func (p *program) genSystemd() *cobra.Command {
 		fs := c.Flags()
 		setting.Text(fs, &s.Binary, "binary", "file", "the path of firn")
 		setting.Text(fs, &s.Config, "config", "file", "the config file of firn serve")
-		setting.Text(fs, &s.User, "user", "name", "the user, and the group, that the node runs as")
+		setting.Text(fs, &s.User, "user", "name", "the user and group that the node runs as")
 		setting.Duration(fs, &s.Watchdog, "watchdog", s.Watchdog.String(), 0, "how long the node may be silent before systemd restarts it; 0s is no limit")
-		setting.Duration(fs, &s.DrainDelay, "drain-delay", s.DrainDelay.String(), 0, "that of firn serve")
-		setting.Duration(fs, &s.ShutdownTimeout, "shutdown-timeout", s.ShutdownTimeout.String(), 0, "that of firn serve")
+		setting.Duration(fs, &s.DrainDelay, "drain-delay", s.DrainDelay.String(), 0, "as for firn serve")
+		setting.Duration(fs, &s.ShutdownTimeout, "shutdown-timeout", s.ShutdownTimeout.String(), 0, "as for firn serve")
 	}
 	return p.genKind("systemd", "Print a systemd unit", genSystemdHelp, genSystemdExamples, flags,
 		func(o deploy.Origin) (string, error) { return s.Text(o) })

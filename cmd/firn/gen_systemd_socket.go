@@ -7,12 +7,13 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const genSystemdSocketHelp = `Systemd-socket prints a unit with a socket that systemd listens on, and passes to the
-node. Systemd listens while the node starts and starts again, so callers wait instead of
-being refused; and it can listen where the node's user may not, such as on port 80.
+const genSystemdSocketHelp = `Systemd-socket prints a unit with a socket that systemd opens and passes to the
+node. The socket stays open while the node restarts, so callers wait instead of
+being refused; and systemd can listen where the node's user may not, such as on
+port 80.
 
-The node takes the socket by its name: with --name redis, by --redis-addr systemd:redis.
-Use one unit for each address.`
+The node takes the socket by its name: with --name redis, by --redis-addr
+systemd:redis. Use one unit for each address.`
 
 const genSystemdSocketExamples = `  firn gen systemd-socket > /etc/systemd/system/firn-http.socket
   firn gen systemd-socket --listen /run/firn.sock --group web --mode 0660

@@ -7,14 +7,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const healthHelp = `Health asks the node on this machine whether it gives IDs, as GET /readyz does, and says
-why not. It is for health checks of containers, whose image has no other program.
+const healthHelp = `Health asks the node on this machine whether it gives IDs, as GET /readyz does,
+and if not, why. It is for health checks of containers, whose image has no other
+program.
 
-Give it the flags, variables or config file of firn serve. It asks at --metrics-addr if
-that is set, else at --http-addr, without a token, and accepts any certificate.
+Give it the flags, variables or config file of firn serve. It asks at
+--metrics-addr if that is set, else at --http-addr, without a token, and accepts
+any certificate.
 
-Exit statuses: 0 the node gives IDs; 1 it does not, or did not answer within 4 s; 78 the
-configuration is wrong.`
+Exit statuses: 0 the node gives IDs; 1 it does not, or did not answer within 4
+s; 78 the configuration is wrong.`
 
 const healthExamples = `  firn health
   firn health --http-addr :8081

@@ -15,16 +15,18 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-const idHelp = `Id prints new IDs, one per line, in the order in which they were made. It takes them
-from a server, at most 100000 with each call: those of the default sequencer, or of the
-one that --sequencer names. firn sequencer list shows the sequencers.
+const idHelp = `Id prints new IDs, one per line, in the order in which they were made. It takes
+them from a server, at most 100000 with each call, from the default sequencer or
+the one that --sequencer names (firn sequencer list shows them).
 
---form says how they are written. Prefixed IDs begin with the prefix of their
-sequencer. The server seals IDs with a key, so that strangers can't tell their order.
+--form chooses how IDs are written. Prefixed IDs begin with the prefix of their
+sequencer. The server seals IDs with a key, so that strangers can't tell their
+order.
 
-With --local it makes the IDs itself, under the node ID that --node gives. IDs of runs
-that follow each other on one machine are unique. Runs at the same time, or under the
-same node ID on other machines, can give the same IDs: use firn serve for those.`
+With --local it makes the IDs itself, under the node ID that --node gives. IDs
+of successive runs on one machine are unique. Runs at the same time, or under
+the same node ID on other machines, can give the same IDs: use firn serve for
+those.`
 
 const idExamples = `  firn id
   firn id -n 1000000 --form base32 > ids.txt

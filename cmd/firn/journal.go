@@ -13,15 +13,16 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const journalHelp = `Journal checks what nodes did about their node IDs, and that no ID was given twice.
+const journalHelp = `Journal checks the journals of a cluster's nodes: that each node followed the
+protocol for node IDs, and that no ID was given twice.
 
-A node that runs with --journal FILE writes there what it reads from the store and sends
-to it, how far it goes, and which IDs it gives, each before it has any effect. Journal
-replays the files of all nodes of a cluster against the model of which it is proved that
-no ID comes twice, and names each line that breaks a rule of it. The exit status is then
-1. The files of nodes that were killed are good up to there.
+With firn serve --journal FILE a node writes there what it reads from the store
+and sends to it, its horizons, and the IDs that it gives, before each takes
+effect. Journal replays the files of all nodes against the model for which a
+proof shows that no ID repeats. It names each line that breaks a rule, and then
+exits with status 1. A file of a killed node is valid up to its end.
 
-With --json it prints an object with what was counted, and the lines as "violations".`
+With --json it prints an object with counts, and the lines as "violations".`
 
 const journalExamples = `  firn serve --journal /var/log/firn/ids-1.journal
   firn journal ids-1.journal ids-2.journal ids-3.journal`

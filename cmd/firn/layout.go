@@ -19,16 +19,16 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits of an
-ID, when its time begins and ends, and how many nodes and IDs it allows.
+const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits
+of an ID, when its time begins and ends, and how many nodes and IDs it allows.
 
-A layout is a preset, or bits as time/node/sequence or time/datacenter/node/sequence,
-followed by @ and the tick if that is not 1ms.
+A layout is a preset, or bits as time/node/sequence or
+time/datacenter/node/sequence, followed by @ and the tick if that is not 1ms.
 
-With --at it prints the first and the last ID of the tick that holds a time instead, for
-queries of a range of time: WHERE id BETWEEN the first of one time AND the last of
-another. Times are given as to firn cluster log: 03:12, "2026-11-22 03:12", 15m, or
-RFC 3339. The IDs of a scattered sequencer do not lie in the order of their time.`
+With --at it prints the first and the last ID of the tick at a time instead, for
+queries of a range: WHERE id BETWEEN the first of one time AND the last of
+another. The formats of times are those of firn cluster log: 03:12, "2026-11-22
+03:12", 15m, or RFC 3339. The IDs of a scattered sequencer do not sort by time.`
 
 const layoutExamples = `  firn layout
   firn layout twitter
@@ -58,7 +58,7 @@ func (p *program) layoutCommand() *cobra.Command {
 	epoch.addEpoch(c.Flags())
 	setting.Add(c.Flags(), &at, "at", "time", "", "print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
 	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "uuid"}, idtext.ParseForm)
-	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "", "the sequencer whose UUIDs these are: they have a tag of its name\n(default: default)", func(name string) (string, error) { return name, cluster.CheckName(name) })
+	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "", "the sequencer of the UUIDs, which contain a tag of its name\n(default: default)", func(name string) (string, error) { return name, cluster.CheckName(name) })
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if at.IsZero() && c.Flags().Changed("form") {

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const quorumHelp = `Quorum manages machines that keep the data of a cluster together, without an etcd
-beside them: firn serve --quorum on 1, 3 or 5 machines.
+const quorumHelp = `Quorum manages the machines that keep a cluster's data together, without an
+external store: firn serve --quorum on 1, 3 or 5 machines.
 
 Status, replace, remove and backup ask a running node, at its address for
 administrators. Key and restore ask nobody.`
@@ -18,7 +18,7 @@ const quorumExamples = `  firn quorum key --output firn.key
 func (p *program) quorumCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "quorum",
-		Short:   "Manage the machines that keep the data",
+		Short:   "Manage a quorum: the machines that keep the data",
 		Long:    quorumHelp,
 		Example: quorumExamples,
 		Args:    noArguments,

@@ -18,13 +18,13 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 )
 
-const quorumBackupHelp = `Backup writes everything that the machines keep to a file, while they go on. Any node
-can be asked. firn quorum restore makes a new cluster from the file, which gives no ID
-a second time, whatever was written after the backup.
+const quorumBackupHelp = `Backup writes all the data of the quorum to a file, while the machines run. Ask
+any node. firn quorum restore makes a new cluster from the file, and the new
+cluster repeats no ID, whatever was written after the backup.
 
-It writes FILE.part first, which only its owner can read, and renames it when it is
-complete and on the disk. With - it writes to standard output; check the exit status
-then, as an incomplete backup can't be told by its name.`
+It writes FILE.part first, which only its owner can read, and renames it when it
+is complete and on disk. With - it writes to standard output; check the exit
+status, because nothing else tells an incomplete backup there.`
 
 const quorumBackupExamples = `  firn quorum backup ids.backup
   firn quorum backup - | ssh vault "cat > ids.backup"`

@@ -17,27 +17,27 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const quorumReplaceHelp = `Replace has another machine take the place of one that is lost for good. Any node can be
-asked; a majority of the machines must be reachable. LOST is its address, or the name
-of its node.
+const quorumReplaceHelp = `Replace gives the place of a machine that is lost for good to another. Ask any
+node; a majority of the machines must be reachable. LOST is the lost machine's
+address, or the name of its node.
 
-The new machine joins when firn serve is started there. It catches up with the others
-and then becomes a voter by itself; firn quorum status shows how far it is. The lost
-machine is not let in again. A machine that only lost its data needs no replacing:
-start it again, and it gets the data from the others.
+The new machine joins when you start firn serve there, catches up, and becomes a
+voter; firn quorum status shows its progress. The quorum never admits the lost
+machine again. Do not replace a machine that only lost its data: start it again,
+and it gets the data from the others.
 
-On a terminal it first shows the machines, and wants the address of the lost one typed.
---yes leaves that out, and is needed where standard input is not a terminal.`
+On a terminal replace shows the machines, and asks for the lost one's address.
+If standard input is not a terminal, --yes is required.`
 
-const quorumRemoveHelp = `Remove takes machines out of the quorum for good, so that 1 or 3 are left. Any node can be
-asked; a majority of the machines must be reachable. MACHINE is an address, or the
-name of a node.
+const quorumRemoveHelp = `Remove takes machines out of the quorum for good, so that 1 or 3 are left. Ask
+any node; a majority of the machines must be reachable. MACHINE is an address,
+or the name of a node.
 
-Fewer machines survive fewer losses: of three any one can be lost, of one none. The
-processes on the machines that are removed go on as clients of the others.
+A smaller quorum survives fewer losses: three machines survive one, one machine
+none. Processes on removed machines continue as clients of the others.
 
-On a terminal it first shows the machines, and wants the addresses typed. --yes leaves
-that out, and is needed where standard input is not a terminal.`
+On a terminal remove shows the machines, and asks for the addresses. If standard
+input is not a terminal, --yes is required.`
 
 func (p *program) quorumReplaceCommand() *cobra.Command {
 	return p.quorumChange(quorumChange{
@@ -52,9 +52,9 @@ func (p *program) quorumReplaceCommand() *cobra.Command {
 		body:    func(args []string) any { return httpapi.Replacement{Lost: args[0], Instead: args[1]} },
 		typed:   func(args []string) []string { return args[:1] },
 		ask:     func(args []string) string { return fmt.Sprintf("replace %s by %s", args[0], args[1]) },
-		warning: "The lost machine is not let in again.",
+		warning: "The quorum never admits the lost machine again.",
 		text: func(args []string, s quorum.Status) string {
-			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\nGive the other nodes this list, too, before they start the next time.\n",
+			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\nGive the other nodes this list, too, before their next start.\n",
 				args[1], args[0], strings.Join(machinesLeft(s, args[:1], args[1:]), ","))
 		},
 	})
@@ -75,7 +75,7 @@ func (p *program) quorumRemoveCommand() *cobra.Command {
 		ask:     func(args []string) string { return "remove " + strings.Join(args, " and ") },
 		warning: "Fewer machines survive fewer losses.",
 		text: func(args []string, s quorum.Status) string {
-			return fmt.Sprintf("%s no longer keep data; the machines that do are now\n\n  --quorum %s\n\nGive all nodes this list before they start the next time.\n",
+			return fmt.Sprintf("%s no longer keep data; the machines that do are now\n\n  --quorum %s\n\nGive all nodes this list before their next start.\n",
 				strings.Join(args, " and "), strings.Join(machinesLeft(s, args, nil), ","))
 		},
 	})
@@ -135,7 +135,7 @@ func (p *program) quorumChange(d quorumChange) *cobra.Command {
 
 // unasked is the error where nobody can be asked.
 func (d quorumChange) unasked(args []string) error {
-	return usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without", d.name, d.ask(args))
+	return usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without asking", d.name, d.ask(args))
 }
 
 // confirmChange shows the machines, and returns an error unless the right addresses are typed.
@@ -150,7 +150,7 @@ func (p *program) confirmChange(ctx context.Context, d quorumChange, args []stri
 		fmt.Fprintln(p.stderr)
 		return d.unasked(args)
 	case !slices.Equal(strings.Fields(typed), want):
-		return fmt.Errorf("nothing is changed: %.80q is not %q", typed, strings.Join(want, " "))
+		return fmt.Errorf("nothing changed: %.80q is not %q", typed, strings.Join(want, " "))
 	}
 	return nil
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const quorumKeyHelp = `Key makes a key for the machines of a quorum. Write it to a file, and give all machines a
-copy, with --quorum-key-file. Keep it secret: the key is all that anyone needs to join the
-quorum. With --output, key makes a file that only its owner can read. It prints to no file
-that others may open.
+const quorumKeyHelp = `Key makes a key for the machines of a quorum. Give each machine a copy, with
+--quorum-key-file. Keep the key secret: anyone with it can join the quorum. With
+--output, key writes a file that only its owner can read. It refuses to print to
+a file that others may open.
 
-With --client, key prints the key for clients that follows from that of a file: give it to
-nodes that keep nothing. It lets them read and write what firn keeps. It does not let them
-change who keeps it, back it up or be a machine.
+With --client, key derives a client key from a key file. Give it to nodes that
+keep no data: they can read and write firn's data, but can't change the
+machines, make a backup or be a machine.
 
-The key contains the time at which it was made. A cluster that is formed within an hour
-of it gives out IDs at once. A later one may follow one that was lost, and waits until
-nodes of that one have stopped.
+The key contains the time of its making. A cluster that forms within an hour of
+it gives IDs at once. A later one might follow a lost cluster, so it first waits
+until nodes of that one have stopped.
 
-With --add, key prints the contents of the next key file: the keys of a file and one
-more. To change the key without an outage, restart all machines with these contents, and
-then with the new key alone.`
+With --add, key prints the keys of a file and a new one. To change the key
+without an outage, restart all machines with these contents, and then with the
+new key alone.`
 
 const quorumKeyExamples = `  firn quorum key --output firn.key
   firn quorum key --client firn.key --output client.key
@@ -37,8 +37,8 @@ func (p *program) quorumKeyCommand() *cobra.Command {
 		Example: quorumKeyExamples,
 		Args:    noArguments,
 	}
-	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and one more")
-	setting.Text(c.Flags(), &client, "client", "file", "print the key for clients that follows from the key in this file")
+	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and a new one")
+	setting.Text(c.Flags(), &client, "client", "file", "print the client key of the key in this file")
 	c.MarkFlagsMutuallyExclusive("add", "client")
 	secretFile(c, &output, "the key")
 	c.RunE = func(c *cobra.Command, _ []string) error {

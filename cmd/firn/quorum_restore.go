@@ -15,26 +15,26 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const quorumRestoreHelp = `Restore makes the data directory of a new cluster's first machine from a backup, when
-the machines of the former cluster are lost. FILE is what firn quorum backup wrote, or
-the data directory of one of those machines that nobody uses. It asks no node.
+const quorumRestoreHelp = `Restore makes the data directory of a new cluster's first machine, after the
+loss of the former cluster's machines. FILE is a backup by firn quorum backup,
+or the unused data directory of a former machine. Restore asks no node for data.
 
-The directory is for one machine, the one that --as names: no other can use it, and a
-second copy of it begins no second cluster. The new cluster begins when all machines of
+The directory is for the machine that --as names: no other can use it, and a
+copy of it forms no second cluster. The new cluster forms when all machines of
 --quorum answer, the others with empty directories: name only machines that run.
 
-The new cluster gives no ID a second time, whatever was written after the backup: after
-its start it first waits until nodes of the former cluster have used up all the time that
-they can have reserved, for the longest window of its nodes and 10 s.
+The new cluster repeats no ID, whatever was written after the backup: it first
+waits for the longest window of the former nodes and 10 s, until they have used
+up the time that they had reserved.
 
-A backup is signed by the keys that its quorum had, and restore takes it only if one of
---quorum-key-file is among them: a crafted file could give the new cluster anything.
-With --trust it takes an unsigned one, such as a snapshot of etcd's own tools or of a
-quorum with certificates from files: for files that nobody else could write. Of a
-directory it checks that nobody else could.
+The keys of a quorum sign its backups. Restore accepts a backup only if a key of
+--quorum-key-file has signed it: a forged file could give the new cluster
+anything. With --trust it accepts an unsigned one, such as a snapshot by etcd's
+tools or of a quorum with certificates: for files that nobody else could write.
+Of a directory it checks that nobody else could.
 
-Stop the former cluster first. With --quorum-key-file restore asks its machines whether
-they run, and refuses to go on if one does. Those that can't be asked are listed.`
+Stop the former cluster first. With --quorum-key-file restore asks its machines
+whether they run, and refuses if one does. It lists machines that do not answer.`
 
 const quorumRestoreExamples = `  firn quorum restore ids.backup --as ids-1:7420 --data-dir /var/lib/firn --quorum-key-file firn.key
   firn quorum restore /mnt/old/firn-data --as ids-1:7420`
@@ -49,10 +49,10 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 		Args:    oneFile,
 	}
 	flags := c.Flags()
-	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as --quorum names it; required", parseAddress)
-	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
-	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, by which restore knows the backup and\nasks the machines whether they run")
-	setting.Bool(flags, &r.Trust, "trust", "take a backup that no key has signed; it can be anybody's")
+	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as in --quorum; required", parseAddress)
+	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or missing")
+	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the former cluster's key: restore checks the backup's signature\nwith it, and asks the machines whether they run")
+	setting.Bool(flags, &r.Trust, "trust", "accept a backup without a signature, which anyone can have made")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if r.As == "" {
 			return usagef("%s needs the address of the machine that the directory is for; want --as such as ids-1:7420", c.CommandPath())
@@ -77,7 +77,7 @@ func restoredText(c quorum.RestoreConfig, r quorum.Restored) string {
 	}
 	line("directory", console.ShownText(dir))
 	line("for", console.ShownText(c.As))
-	line("former", cmp.Or(console.Shown(r.Former), "a node by itself"))
+	line("former", cmp.Or(console.Shown(r.Former), "a node alone"))
 	line("machines", cmp.Or(console.ShownText(strings.Join(r.Machines, ", ")), "-"))
 	text.WriteString(`
 After its start the new cluster makes no ID until former nodes have used up what they
@@ -86,8 +86,8 @@ are ahead. They can't reserve more here: it refuses whoever belongs to another c
 `)
 	switch {
 	case len(r.Silent) > 0:
-		fmt.Fprintf(&text, "\nThese former machines could not be asked whether they run: %s.\n"+
-			"Make sure that they do not: a majority of them could go on by itself.\n", console.ShownText(strings.Join(r.Silent, ", ")))
+		fmt.Fprintf(&text, "\nThese former machines did not answer whether they run: %s.\n"+
+			"Make sure that they do not: a majority of them could continue.\n", console.ShownText(strings.Join(r.Silent, ", ")))
 	case len(r.Machines) > 0:
 		text.WriteString("\nAll former machines were asked, and none keeps a cluster that runs.\n")
 	}

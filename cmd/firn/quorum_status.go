@@ -14,14 +14,15 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const quorumStatusHelp = `Status shows the machines that keep the data, as one node sees them: the names of their
-nodes, their roles, how many log entries each is behind the leader, the size of its
-database, how far its clock is ahead of the asked node's, how long its disk takes to sync
-a write, and why it can't be reached, or what it does.
+const quorumStatusHelp = `Status shows the quorum's machines as one node sees them: the names of their
+nodes, their roles, how many log entries each is behind the leader, the size of
+its database, how far its clock is ahead of the asked node's, how long its disk
+takes to sync a write, and its state, or why it can't be reached.
 
-It works while the node waits for other machines, too, and then says for which. The
-exit status is 1 when no majority of the machines works: nodes then give IDs only from
-the time that they have reserved. With --json status prints the server's answer.`
+It also works while the node waits for other machines, and then names them. The
+exit status is 1 if no majority of the machines works: nodes then give IDs only
+from the time that they have reserved. With --json status prints the server's
+answer.`
 
 const quorumStatusExamples = `  firn quorum status
   firn quorum status --admin http://ids-1:9080 --json`

@@ -181,7 +181,7 @@ func TestRestoredText(t *testing.T) {
 	if text := restoredText(c, r); !strings.Contains(text, "All former machines were asked") || strings.Contains(text, "Make sure") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text := restoredText(c, quorum.Restored{}); !strings.Contains(text, "former      a node by itself") {
+	if text := restoredText(c, quorum.Restored{}); !strings.Contains(text, "former      a node alone") {
 		t.Errorf("it says\n%s", text)
 	}
 }

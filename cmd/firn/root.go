@@ -8,28 +8,32 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const rootHelp = `Firn gives out unique, time-ordered 64-bit IDs.
+const rootHelp = `firn generates unique, time-ordered 64-bit IDs (snowflakes).
 
-Each node makes IDs in its own memory. Nodes share a store (their own, or a PostgreSQL,
-etcd or ZooKeeper), where each of them leases a node ID and records how far ahead in
-time it may use it. So no ID is given twice, even if clocks jump, processes crash or
-networks fail.
+Nodes generate IDs in memory. Each node leases a node ID from a store, and
+records there how far ahead in time it may use it: no ID is given twice, even if
+clocks jump, processes crash or networks fail. The store is firn's own (on one
+node, or on a quorum of 3 or 5), or your etcd, PostgreSQL or ZooKeeper.
 
-A first try, in two terminals:
+To begin:
 
-  firn serve                # a service of one node, on port 8080
-  firn id                   # take an ID
-  firn decode $(firn id)    # see what an ID contains
+  firn serve                # run one node, on port 8080
+  firn id                   # take an ID, in another terminal
+  firn decode $(firn id)    # show when, and under which node ID, it was made
 
-A cluster can have many ID spaces, each with its own layout:
+Exit statuses: 0 success; 1 failure; 2 a crash; 3 no node ID is free, or the
+clock is wrong; 4 an operator expelled the node; 78 a flag, an argument, a
+variable, the config file or a data directory is wrong; 130 a signal interrupted
+the command.`
 
-  firn sequencer create orders --nodes 128
-  firn id --sequencer orders
-
-Exit statuses: 0 success; 1 failure; 2 a crash, as of every Go program; 3 no node ID
-is free, or this machine's clock is wrong; 4 an operator expelled the node;
-78 a flag, an argument, a variable, the config file or a data directory is wrong;
-130 a signal interrupted a client command.`
+// commandGroups are the groups that the help of firn lists its commands in.
+var commandGroups = []*cobra.Group{
+	{ID: "run", Title: "Run nodes:"},
+	{ID: "use", Title: "Take and read IDs:"},
+	{ID: "manage", Title: "Manage a cluster:"},
+	{ID: "check", Title: "Find out what is wrong:"},
+	{ID: "other", Title: "Other commands:"},
+}
 
 // run is the whole program: it runs the command that args name, and returns the exit status.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -69,9 +73,21 @@ func (p *program) root(began *bool) *cobra.Command {
 	}
 	root.SetVersionTemplate("firn {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(p.serveCommand(), p.idCommand(), p.benchCommand(), p.demoCommand(), p.decodeCommand(), p.layoutCommand(), p.sequencerCommand(),
-		p.clusterCommand(), p.quorumCommand(), p.tokenCommand(), p.sealKeyCommand(), p.doctorCommand(), p.journalCommand(), p.healthCommand(), p.genCommand(), p.completionCommand(), p.versionCommand())
+	root.AddGroup(commandGroups...)
+	for group, all := range map[string][]*cobra.Command{
+		"run":    {p.serveCommand(), p.demoCommand(), p.genCommand()},
+		"use":    {p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.benchCommand()},
+		"manage": {p.clusterCommand(), p.sequencerCommand(), p.quorumCommand(), p.tokenCommand(), p.sealKeyCommand()},
+		"check":  {p.doctorCommand(), p.healthCommand(), p.journalCommand()},
+		"other":  {p.completionCommand(), p.versionCommand()},
+	} {
+		for _, c := range all {
+			c.GroupID = group
+		}
+		root.AddCommand(all...)
+	}
 	root.SetHelpCommand(helpCommand())
+	root.SetHelpCommandGroupID("other")
 	keepOrder(root)
 	p.completeKinds(root)
 	return root

@@ -8,18 +8,19 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-const sealKeyHelp = `Seal-key makes a key with which servers seal IDs that strangers see. Write it to a file,
-and give all servers a copy, with firn serve --seal-key-file. Keep it secret, and keep
-it: without it nobody can open what was sealed. With --output, seal-key makes a file that
-only its owner can read. It prints to no file that others may open.
+const sealKeyHelp = `Seal-key makes a key with which servers seal IDs, so that strangers can't read
+them. Give each server a copy, with firn serve --seal-key-file. Keep the key
+secret, and keep it: without it nobody can open sealed IDs. With --output,
+seal-key writes a file that only its owner can read. It refuses to print to a
+file that others may open.
 
-Each line of the file is a version and a key. The first key seals, and all of them open:
-a sealed ID begins with the version.
+Each line of the file is a version and a key. The first key seals, and every key
+opens: a sealed ID begins with the version of its key.
 
-With --add, seal-key prints the contents of the next file: the keys of a file, and a new
-one at the end. Replace the file by the next one on all servers. When all have it, move
-the new key to the first line, in the same way: from then on it seals. Leave out a key
-when nobody holds an ID that it sealed.`
+With --add, seal-key prints the keys of a file, and a new one at the end. To
+change the key, replace the file on all servers; then, in the same way, move the
+new key to the first line: it seals from then on. Remove a key when nobody holds
+an ID that it sealed.`
 
 const sealKeyExamples = `  firn seal-key --output seal.keys
   firn seal-key --add seal.keys --output next.keys`
@@ -33,7 +34,7 @@ func (p *program) sealKeyCommand() *cobra.Command {
 		Example: sealKeyExamples,
 		Args:    noArguments,
 	}
-	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and one more")
+	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and a new one")
 	secretFile(c, &output, "the key")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var before []byte

@@ -4,18 +4,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const sequencerHelp = `Sequencer creates, shows and destroys sequencers, and says which nodes have their node
-IDs. Each is an ID space with a name.
+const sequencerHelp = `Sequencer creates, shows and destroys sequencers, and assigns their node IDs to
+nodes. A sequencer is an ID space with a name.
 
-A sequencer's definition never changes: the layout of its IDs, and how many nodes can
-make them. Each node makes its IDs under a node ID that no other node has at the time.
-IDs are unique within a sequencer, not between two sequencers.
+A sequencer's definition never changes: the layout of its IDs, and how many
+nodes can make them. Each node makes IDs under a node ID that no other node has
+at the time. IDs are unique within a sequencer, not between two sequencers.
 
-The sequencer "default" always exists. firn serve --layout sets its layout, and callers
-who name no sequencer get its IDs.
+The sequencer "default" always exists. firn serve --layout sets its layout, and
+calls that name no sequencer get its IDs.
 
-These commands ask a running server, at its address for administrators. Attach and
-detach change that server; the others do the same at every node of a cluster.`
+These commands ask a running server, at its address for administrators. Attach
+and detach change that server; the others work the same at every node.`
 
 const sequencerExamples = `  firn sequencer create orders --nodes 128
   firn id --sequencer orders

@@ -11,12 +11,13 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-const allocateHelp = `Allocate changes how many of the nodes that want a node ID of a sequencer get one: all, a
-number such as 3, or a share of the cluster such as 50%, rounded up. If too many nodes
-have one, the last in line give theirs back; if too few, the next in line get one.
+const allocateHelp = `Allocate changes how many nodes get a node ID of a sequencer: all that want one,
+a number such as 3, or a share of the cluster such as 50%, rounded up. If too
+many nodes have one, the last in line return theirs; if too few, the next in
+line get one.
 
-The definition keeps what the sequencer was created with, so that firn sequencer create
-can be repeated.`
+The definition keeps the allocation of the creation, so that firn sequencer
+create can be repeated.`
 
 func (p *program) allocateCommand() *cobra.Command {
 	var o lookOptions

@@ -11,25 +11,26 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-const attachHelp = `Attach has a server take a node ID of a sequencer, and prints it. The server can then
-make IDs of the sequencer. A server attaches by itself when it is asked for an ID, unless
-the caller's token, the sequencer (--attach explicit) or the server (--no-auto-attach)
-forbids it.
+const attachHelp = `Attach makes a server take a node ID of a sequencer, and prints it. The server
+can then make IDs of the sequencer. Calls for IDs also attach a server, unless
+the caller's token, the sequencer (--attach explicit) or the server
+(--no-auto-attach) forbids it.
 
-If the server wants a token, give one that allows attach or admin. If all node IDs are
-taken, the server waits in line for one, and the exit status is 3.`
+Attach needs a token with the right attach or admin, if the server has tokens.
+If all node IDs are taken, the server waits in line for one, and the exit status
+is 3.`
 
 func (p *program) attachCommand() *cobra.Command {
-	return p.standCommand("attach", "Have a server take a node ID of a sequencer", attachHelp,
+	return p.standCommand("attach", "Make a server take a node ID of a sequencer", attachHelp,
 		"  firn sequencer attach orders --admin http://ids-1.example.org:9080")
 }
 
-const detachHelp = `Detach has a server give its node ID of a sequencer back, for another node to take. The
-server attaches again when it is asked for an ID, unless something forbids that: see
-firn help sequencer attach.`
+const detachHelp = `Detach makes a server return its node ID of a sequencer, so that another node
+can take it. A call for an ID attaches the server again, unless something
+forbids that: see firn help sequencer attach.`
 
 func (p *program) detachCommand() *cobra.Command {
-	return p.standCommand("detach", "Have a server give back its node ID of a sequencer", detachHelp,
+	return p.standCommand("detach", "Make a server return its node ID of a sequencer", detachHelp,
 		"  firn sequencer detach orders --admin http://ids-1.example.org:9080")
 }
 

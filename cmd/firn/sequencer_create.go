@@ -22,16 +22,16 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const createHelp = `Create creates a sequencer, and shows it. Its definition never changes: --dry-run
-shows what it would be, and asks no server. If the sequencer exists with the same
-definition, that is a success too; with another definition the exit status is 1, and
-create shows the fields that differ.
+const createHelp = `Create creates a sequencer, and shows it. Its definition never changes:
+--dry-run shows the definition first, and asks no server. If the sequencer
+exists with the same definition, create succeeds; if its definition differs,
+create shows the differing fields, and the exit status is 1.
 
-A new sequencer has no nodes. A node attaches when it is asked for an ID; with
---attach explicit, only when firn sequencer attach says so.
+A new sequencer has no nodes. A call for an ID attaches a node; with --attach
+explicit, only firn sequencer attach does.
 
---nodes is how many nodes can make IDs at a time, rounded up to a power of two. Node
-bits that they do not need go to the sequence: fewer nodes make more IDs each.`
+--nodes is how many nodes can make IDs at a time, rounded up to a power of two.
+Unneeded node bits go to the sequence: fewer nodes make more IDs each.`
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
@@ -70,17 +70,17 @@ func (p *program) createCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	setting.Number(flags, &o.nodes, "nodes", "", 1, "how many nodes can make IDs at a time (default: as many as the layout\nhas)")
-	setting.Add(flags, &o.allocation, "allocation", "nodes", "all", "how many of the nodes that want a node ID get one: all, a number\nsuch as 3, or a share of the cluster such as 50%", parseAllocation)
+	setting.Add(flags, &o.allocation, "allocation", "nodes", "all", "how many nodes get a node ID: all that want one, a number such as\n3, or a share of the cluster such as 50%", parseAllocation)
 	o.layout.add(c, flags)
 	setting.Duration(flags, &o.tick, "tick", "", time.Millisecond, "the tick of the layout, 1ms to 1s (default: that of the layout)")
 	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node bits below the sequence bits")
-	setting.Add(flags, &o.after, "after", "ID", "", "an ID, in decimal, that all new IDs must exceed: the greatest that\nexists already", firn.Parse)
-	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "when a node attaches: on-demand, when it is asked for an ID; or explicit,\nonly by firn sequencer attach", parseAttach)
-	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow, "how far ahead a node reserves time, if its own --window is not\nshorter: a short one lets another take over a node ID soon after\na crash (default: that of each node)")
+	setting.Add(flags, &o.after, "after", "ID", "", "all new IDs must exceed this decimal ID, the greatest that exists", firn.Parse)
+	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
+	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow, "how far ahead a node reserves time, at most its own --window; a\nshort window lets another node take over a node ID soon after a\ncrash (default: that of each node)")
 	setting.Text(flags, &o.prefix, "prefix", "text", "what prefixed IDs begin with, before an underscore: 1 to 16 of a-z\nand 0-9, the first a letter (default: none)")
-	setting.Bool(flags, &o.scattered, "scattered", "spread the IDs over the whole range of numbers, as keys for a store\nthat is split into ranges; they do not sort by time")
+	setting.Bool(flags, &o.scattered, "scattered", "spread the IDs over the whole range of numbers, as keys for a\nstore that is split into ranges; they do not sort by time")
 	setting.Bool(flags, &o.random, "random-start", randomStartHelp)
-	setting.Bool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
+	setting.Bool(flags, &o.dryRun, "dry-run", "show the definition, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("allocation", cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
@@ -186,7 +186,7 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 			Rate       float64            `json:"rate"`
 		}{name, d, l.String(), s.Capacity, s.Until, s.Rate}))
 	}
-	return p.printf("%s would be created so, and could not be changed later\n\n%s", name, linesText(definitionLines(s)))
+	return p.printf("create would make %s as follows; its definition never changes\n\n%s", name, linesText(definitionLines(s)))
 }
 
 // create has a server create a sequencer, and prints it.
@@ -221,6 +221,6 @@ func (p *program) conflict(name string, err error, asJSON bool) error {
 	for _, d := range c.Differences {
 		rows = append(rows, []string{console.Shown(d.Field), console.ShownText(d.InForce), console.ShownText(d.Wanted)})
 	}
-	fmt.Fprintf(p.stderr, "firn: there is a sequencer %q already, with another definition; take it as it is, or another name\n\n%s", name, console.Table(columns, rows))
+	fmt.Fprintf(p.stderr, "firn: a sequencer %q exists with another definition; use it as it is, or choose another name\n\n%s", name, console.Table(columns, rows))
 	return errReported
 }

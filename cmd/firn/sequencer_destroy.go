@@ -21,17 +21,16 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-const destroyHelp = `Destroy permanently destroys a sequencer on every node, and returns once no node can
-make more of its IDs. A new sequencer can have its name; its IDs then exceed all that
-were made before.
+const destroyHelp = `Destroy permanently destroys a sequencer on every node, and returns once no node
+can make more of its IDs. A new sequencer can take its name; its IDs then exceed
+all earlier ones.
 
-On a terminal it first shows which nodes hold node IDs of the sequencer, at what rate the
-server that it asks gives its IDs, at what rate all nodes together do by their latest
-pulses, and its share by the policy, and wants the name typed. --yes leaves that out, and
-is needed where standard input is not a terminal.
+On a terminal destroy shows the sequencer's nodes, the rate at which the asked
+server and all nodes give its IDs, and its share by the policy, and asks for its
+name. If standard input is not a terminal, --yes is required.
 
-A node that has crashed, or that can't reach the store, may go on for the time that it
-has reserved. Destroy then says until when; the exit status is 0 all the same.`
+A node that has crashed, or can't reach the store, may use up the time that it
+has reserved. Destroy then says until when; the exit status is still 0.`
 
 func (p *program) destroyCommand() *cobra.Command {
 	var o lookOptions
@@ -67,7 +66,7 @@ const mostHolders = 20
 
 // confirmDestroy shows who uses a sequencer, and returns an error unless its name is typed.
 func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name string) error {
-	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add --yes to destroy it without", name)
+	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add --yes to destroy it without asking", name)
 	if !console.IsTerminal(p.stdin) {
 		return unasked
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const drainHelp = `Drain has a node give back its node ID of a sequencer, and keeps it from attaching again:
-calls for IDs there get the error detached. Firn sequencer undrain ends that; so does
-restarting the node.
+const drainHelp = `Drain makes a node return its node ID of a sequencer, and keeps it from
+attaching again: calls for IDs there get the error detached. firn sequencer
+undrain, or a restart of the node, ends that.
 
-NODE is the ID or the name of a member as firn cluster status shows them, or the
-beginning of either, if it is that of no other. Any server can be asked.`
+NODE is a member's ID or name as firn cluster status shows it, or an unambiguous
+beginning of it. Ask any server.`
 
 func (p *program) drainCommand() *cobra.Command {
 	return p.placeCommand("drain", "Keep a node from attaching to a sequencer", drainHelp, "is drained; firn sequencer undrain ends that")
 }
 
-const undrainHelp = `Undrain lets a node attach to a sequencer again, after firn sequencer drain. A node that
-was attached before attaches by itself.
+const undrainHelp = `Undrain lets a node attach to a sequencer again, after firn sequencer drain. A
+node that was attached before attaches at once.
 
 NODE is named as in firn sequencer drain.`
 

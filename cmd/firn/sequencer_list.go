@@ -15,9 +15,9 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many are free,
-how many nodes wait for one or are drained, for how many nodes they are, and whether the
-server that answers is attached.
+const listHelp = `List shows the sequencers of a cluster: how many node IDs each has and how many
+are free, how many nodes wait for one or are drained, the number of nodes each
+is for, and whether the asked server is attached.
 
 With --json it prints the server's answer.`
 

@@ -13,13 +13,14 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 )
 
-const moveHelp = `Move gives a node ID of a sequencer to another node, which must be attached and gives
-back another one if it has as many as it wants. The former holder stops first, and gets
-another node ID if there is one for it. If it does not answer, the node ID can be used
-once its session has ended and its reserved time has passed.
+const moveHelp = `Move gives a node ID of a sequencer to another node. That node must be attached;
+if it has as many node IDs as it wants, it returns another one. The former
+holder stops first, and gets another node ID if one is free. If it does not
+answer, the node ID becomes usable once its session has ended and its reserved
+time has passed.
 
-NODE is the ID or the name of a member as firn cluster status shows them, or the
-beginning of either, if it is that of no other. Any server can be asked.`
+NODE is a member's ID or name as firn cluster status shows it, or an unambiguous
+beginning of it. Ask any server.`
 
 func (p *program) moveCommand() *cobra.Command {
 	var o lookOptions

@@ -19,9 +19,9 @@ import (
 	"github.com/firn-id/firn/sequencer"
 )
 
-const showHelp = `Show shows a sequencer: its definition, how many nodes get its node IDs now, which nodes
-have them or are drained, and whether the server that answers is attached to it, or
-waits for a node ID.
+const showHelp = `Show shows a sequencer: its definition, how many nodes get its node IDs now,
+which nodes have them or are drained, and whether the asked server is attached
+or waits for a node ID.
 
 With --json it prints the server's answer.`
 

@@ -20,53 +20,56 @@ const serveHelp = `Serve joins a cluster as one node and serves IDs over HTTP:
   GET  /livez, /readyz         alive; ready to give IDs (else status 503)
   GET  /docs/                  all calls, and a page to try them
 
---grpc-addr adds gRPC: firn.v1.Firn and firn.v1.Admin, with health and reflection.
---redis-addr adds the Redis protocol: FIRN.ID default. INCR default works, too.
+--grpc-addr adds gRPC: firn.v1.Firn and firn.v1.Admin, with health and
+reflection. --redis-addr adds the Redis protocol: FIRN.ID default. INCR default
+works, too.
 
-Where numbers are doubles, as in JavaScript, INCR and numbers in JSON lose digits, so
-that different IDs become one: ask for text there, or use --layout javascript.
+In languages whose numbers are doubles, such as JavaScript, numbers in JSON and
+INCR lose digits, so that different IDs become one: ask for text there, or use
+--layout javascript.
 
-Without flags the node is a cluster of its own, with an etcd inside that keeps its
+Without flags the node is a cluster of its own, and an embedded etcd keeps its
 data in ./firn-data.
 
-With --quorum three machines (or five) keep the data together, and the cluster goes on
-without any one of them (any two). The flag names them, and is the same on every node;
-a node that is none of them keeps no data. A machine finds its own address in the list;
---quorum-addr tells it where it can't, as with several nodes on one machine. All their
-traffic uses that one port, and is encrypted with a key that all have: firn quorum key
-makes one.
+With --quorum three machines (or five) keep the data together, and the cluster
+survives the loss of one (or two). Give the same list to every node; a node that
+is not in it keeps no data. A machine finds its own address in the list; if it
+can't, as with several nodes on one machine, name it with --quorum-addr.
+Machines need only this one port, and encrypt all traffic with a shared key:
+firn quorum key makes one.
 
-With --store any number of nodes share a store of yours instead: an etcd, a ZooKeeper or
-a PostgreSQL, which they reach at the address that it gives. --etcd is a short form.
+With --store any number of nodes share your etcd, ZooKeeper or PostgreSQL.
+--etcd is a short form.
 
-Each node takes a node ID of its own. All nodes must have the same layout and epoch,
-which are those of the default sequencer. Every other sequencer has its own layout; a
-node attaches to it (takes a node ID there) when a caller asks for one of its IDs.
+Each node takes a node ID of its own. All nodes must have the same layout and
+epoch, those of the default sequencer. Every other sequencer has its own layout;
+a node attaches to it (takes a node ID there) when a caller asks for one of its
+IDs.
 
-Anyone who can reach the node can take IDs. Users of this machine can look at the
-cluster on --admin-addr, whose page /ui/ shows it as it changes. Only the user who
-started the node, and root, can change the cluster (firn sequencer): firn commands
-find the node's secret in a file that only these users can read. With --tokens, a
-file of tokens says who may do what instead.
+Anyone who can reach the node can take IDs. Users of this machine can look at
+the cluster on --admin-addr, and at its dashboard there, /ui/. Only root and the
+user who started the node can change the cluster (firn sequencer): firn commands
+find the node's secret in a file that only these users can read. With --tokens,
+a file of tokens says who may do what instead.
 
-An address is host:port, unix:PATH (a Unix socket), or systemd:NAME (the socket that
-systemd passes under this name).
+An address is host:port, unix:PATH (a Unix socket), or systemd:NAME (the socket
+that systemd passes under this name).
 
-Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr) or a
-key (http-addr) of the YAML file that --config names. A flag overrides a variable,
-and a variable overrides the file. Empty variables are ignored; so are variables that
-begin with FIRN_ and that no command of firn reads, with a warning, unless Kubernetes
-has set them for a service. An unknown key in the file is an error.
+Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr)
+or a key (http-addr) of the YAML file that --config names. A flag overrides a
+variable, and a variable overrides the file. firn ignores empty variables. It
+ignores variables that begin with FIRN_ and that no command reads, too, with a
+warning unless Kubernetes has set them for a service. An unknown key in the file
+is an error.
 
-SIGTERM and SIGINT stop the node, and no caller sees an error: the node reports that
-it is not ready, serves on for the drain delay, finishes the calls it has, and gives
-its node ID back. A second signal ends it at once.
+SIGTERM and SIGINT stop the node, and no caller sees an error: the node reports
+that it is not ready, serves on for the drain delay, finishes its calls, and
+returns its node ID. A second signal ends it at once.
 
-Exit statuses: 0 stopped by a signal; 1 failure; 2 a crash; 3 no node ID is free, or
-this machine's clock is wrong (--wait waits instead); 4 an operator expelled the node
-from the cluster; 78 wrong configuration, or a copy of a data directory. Restart it
-after all but 0, 4 and 78: what is wrong then stays wrong until somebody corrects it,
-and a node that was expelled comes back when it is started.`
+Exit statuses: 0 stopped by a signal; 1 failure; 2 a crash; 3 no node ID is
+free, or this machine's clock is wrong (with --wait, the node waits instead); 4
+an operator expelled the node; 78 wrong configuration, or a copy of a data
+directory. Let a supervisor restart the node after all but 0, 4 and 78.`
 
 const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080
@@ -86,7 +89,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var o serveOptions
 	c := &cobra.Command{
 		Use:     "serve",
-		Short:   "Give out IDs over HTTP, as a node of a cluster",
+		Short:   "Run a node, which serves IDs over HTTP, gRPC and Redis",
 		Long:    serveHelp,
 		Example: serveExamples,
 		Args:    noArguments,

@@ -7,8 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
+type serveGroup struct{ first, title string }
+
 // serveGroups begin the parts of the help of firn serve: each at the flag that comes first in it.
-var serveGroups = []struct{ first, title string }{
+var serveGroups = []serveGroup{
 	{"http-addr", "Addresses"},
 	{"tokens", "Callers"},
 	{"store", "Where the data is"},

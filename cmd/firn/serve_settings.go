@@ -237,7 +237,7 @@ func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error
 			number += adminPortAbove
 		}
 		if number > math.MaxUint16 {
-			return usagef("%s: there is no port %d for administrators; say with --admin-addr where they are served", from.Of("http-addr"), number)
+			return usagef("%s: there is no port %d for administrators; name their address with --admin-addr", from.Of("http-addr"), number)
 		}
 		s.AdminAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
 	}

@@ -33,8 +33,8 @@ func (s *serverFlags) addAdmin(fs *pflag.FlagSet) {
 }
 
 func (s *serverFlags) add(fs *pflag.FlagSet) {
-	setting.Text(fs, &s.TokenFile, "token-file", "file", "a file with the token to show to the server")
-	setting.Text(fs, &s.CA, "ca", "file", "PEM certificates of the authorities of the server's certificate\n(default: those that the system trusts)")
+	setting.Text(fs, &s.TokenFile, "token-file", "file", "a file with the token for the server")
+	setting.Text(fs, &s.CA, "ca", "file", "PEM certificates of the CAs of the server's certificate (default:\nthe system's)")
 	setting.Text(fs, &s.Cert, "cert", "file", "PEM certificate to show to the server")
 	setting.Text(fs, &s.Key, "key", "file", "PEM key of that certificate")
 }

@@ -260,7 +260,7 @@ func TestSocketActivation(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		log := started(t, "web:redis:spare", []net.Listener{web, redis, spare}, "msg=listening",
 			"serve", "--http-addr", "systemd:web", "--redis-addr", "systemd:redis", "--admin-addr", "none", "--drain-delay", "0s")
-		for _, want := range []string{"addr=" + web.Addr().String(), "redis_addr=unix:" + path, `msg="systemd passes sockets that no address takes" names=[spare]`} {
+		for _, want := range []string{"addr=" + web.Addr().String(), "redis_addr=unix:" + path, `msg="systemd passes sockets that no flag names" names=[spare]`} {
 			if !strings.Contains(log, want) {
 				t.Errorf("the log has no %s:\n%s", want, log)
 			}

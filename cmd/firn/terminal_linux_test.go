@@ -166,7 +166,7 @@ func TestExpelAsks(t *testing.T) {
 		{"host-a", " yes \n", statusOK, "a (host-a) is expelled\n"},
 	} {
 		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, "cluster", "expel", tt.node, "--admin", l.url)
-		const question = "a (host-a) holds the node ID 0 of orders.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: "
+		const question = "a (host-a) holds the node ID 0 of orders.\nIts process exits; start it again to let it rejoin.\nType yes to expel it: "
 		if status != tt.status || !strings.Contains(shown, question) || !strings.Contains(shown, tt.want) || l.Value().Expelled("a") != (status == statusOK) {
 			t.Errorf("%q: status %d, expelled: %v, %s", tt.typed, status, l.Value().Expelled("a"), shown)
 		}
@@ -219,7 +219,7 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 		}
 	}
 	s.Members, s.Quorum.Machines[2].Err = s.Members[:1], ""
-	const want = ", and gives 1 012 IDs a second. It is the only member: nobody gives IDs then. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
+	const want = ", and gives 1 012 IDs a second. It is the only member: no node then gives IDs. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
 	if have := alsoIs(s, calls.Candidate{ID: "a", Owner: "east-1"}, hour); have != want {
 		t.Errorf("have %q, want %q", have, want)
 	}
@@ -235,11 +235,11 @@ func TestQuorumChangesAsk(t *testing.T) {
 		status      int
 		want        string
 	}{
-		{"replace ids-2:7420 ids-4:7420", "ids-4:7420\n", statusFailure, "nothing is changed: \"ids-4:7420\" is not \"ids-2:7420\"\n"},
+		{"replace ids-2:7420 ids-4:7420", "ids-4:7420\n", statusFailure, "nothing changed: \"ids-4:7420\" is not \"ids-2:7420\"\n"},
 		{"replace east-2 ids-4:7420", "ids-2:7420\n", statusOK, "ids-4:7420 takes the place of ids-2:7420 once"},
 		{"replace ids-2:7420 ids-4:7420", "\x04", statusUsage, "add --yes"},
 		{"replace ids-2:7420 ids-4:7420", "ids-2:7420\n", statusOK, "ids-4:7420 takes the place of ids-2:7420 once"},
-		{"remove ids-2:7420 ids-3:7420", "yes\n", statusFailure, "nothing is changed"},
+		{"remove ids-2:7420 ids-3:7420", "yes\n", statusFailure, "nothing changed"},
 		{"remove ids-2:7420 ids-3:7420", " ids-2:7420  ids-3:7420\n", statusOK, "no longer keep data"},
 	} {
 		before := len(q.Asked())

@@ -18,23 +18,25 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 )
 
-const tokenHelp = `Token makes a token, and the entry by which servers know it. The first line of its
-output is the token: give it to the caller, and keep it secret. The entry follows after
-an empty line: add it to the token file of every server. It contains a hash, from which
-nobody can compute the token; replace a token that is lost. With --output, token writes
-the token to a file that only its owner can read, and prints the entry. It prints a token
-to no file that others may open.
+const tokenHelp = `Token makes a token for a caller, and the entry by which servers know it. The
+first line of its output is the token: give it to the caller, and keep it
+secret. After an empty line follows the entry: add it to the token file of every
+server. The entry contains a hash, from which nobody can compute the token;
+replace a lost token. With --output, token writes the token to a file that only
+its owner can read, and prints the entry. It refuses to print a token to a file
+that others may open.
 
-If a server is not attached to a sequencer, a call for an ID attaches it (the server
-takes a node ID), but only if the token allows attach or admin.
+A call for an ID attaches the server to the sequencer (the server takes a node
+ID) only if the token allows attach or admin.
 
-A token can be limited to some sequencers, by names or by patterns such as orders-*,
-and to a number of IDs per second on each server. If such a token allows admin, it
-creates sequencers only with the prefixes that --prefix names, and at most as many as
---quota says; by default with none, and a tenth of what --max-sequencers allows.
+--sequencer limits a token to some sequencers, by names or by patterns such as
+orders-*; --rate limits its IDs per second on each server. If a limited token
+allows admin, it creates sequencers only with the prefixes that --prefix names,
+by default none, and at most as many as --quota says, by default a tenth of
+--max-sequencers.
 
-With --hash, token reads a token from the first line of standard input, and prints only
-its entry. The token has 16 to 4096 characters, without spaces.`
+With --hash, token reads a token from the first line of standard input, and
+prints only its entry. The token has 16 to 4096 characters, without spaces.`
 
 const tokenExamples = `  firn token --name orders --allow issue
   firn token --name ops --allow issue --allow admin
@@ -63,12 +65,12 @@ func (p *program) tokenCommand() *cobra.Command {
 	}
 	flags, e := c.Flags(), &made.Entry
 	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors", checked(auth.CheckName))
-	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; open, to open sealed IDs;\nattach, to have a server take a node ID of a sequencer; or\nadmin, to manage sequencers and look at the cluster; repeat it\nfor several", checkRight)
+	addTexts(flags, &e.Allow, "allow", "right", "a right: issue (take IDs), open (open sealed IDs), attach (make a\nserver take a node ID of a sequencer) or admin (manage sequencers\nand look at the cluster); repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
-	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it allows, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
-	addTexts(flags, &e.Prefixes, "prefix", "pattern", "a prefix that it may give to sequencers, or a pattern such as\ninv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)
-	setting.Add(flags, &e.Quota, "quota", setting.KindNumber, "", "how many of its sequencers there may be for it to create\nanother (default: no limit, and with --sequencer a tenth of\nall that there may be)", parseQuota)
-	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second it allows (default: no limit)", parseRate)
+	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that the token is for, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
+	addTexts(flags, &e.Prefixes, "prefix", "pattern", "a prefix that the token may give to sequencers, or a pattern such\nas inv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)
+	setting.Add(flags, &e.Quota, "quota", setting.KindNumber, "", "the token creates a sequencer only while fewer than this many\nmatch --sequencer (default: no limit, and with --sequencer a tenth\nof --max-sequencers)", parseQuota)
+	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second the token allows (default: no limit)", parseRate)
 	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")
 	setting.Bool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
 	secretFile(c, &output, "the token")

@@ -69,7 +69,7 @@ func (d *demo) handler() http.Handler {
 		})
 	}
 	own.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, nil, calls.Input(fmt.Errorf("%s %s is nothing that a demo does", r.Method, r.URL.Path)))
+		answer(w, nil, calls.Input(fmt.Errorf("%s %s is not a call of the demo", r.Method, r.URL.Path)))
 	})
 	protected := http.NewCrossOriginProtection().Handler(own)
 	mux := http.NewServeMux()

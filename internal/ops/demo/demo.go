@@ -141,7 +141,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	if counts.Duplicates > 0 || counts.Disorder > 0 {
-		return fmt.Errorf("%d IDs came twice, and %d were out of order: that must never be; please report it", counts.Duplicates, counts.Disorder)
+		return fmt.Errorf("%d IDs came twice, and %d were out of order: this must never happen; please report it", counts.Duplicates, counts.Disorder)
 	}
 	return nil
 }

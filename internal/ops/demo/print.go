@@ -33,7 +33,7 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 	}
 	tries := []try{
 		{"take an ID, and decode it", []string{`curl -X POST "` + d.hosts[0].url + `/api/v1/id?ids=string"`, d.command(fmt.Sprintf("decode %d", first))}},
-		{"create an ID space of its own", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
+		{"create another ID space", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
 		{"see who is a member, and the log of the cluster", []string{d.command("cluster status"), d.command("cluster log")}},
 		{"measure it", []string{d.benchCommand()}},
 	}
@@ -45,7 +45,7 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 			try{killed, []string{d.command(fmt.Sprintf("demo kill %d", one)), d.command(fmt.Sprintf("demo start %d", one))}},
 			try{"pause a node, as kill -STOP does", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
 			try{"set all clocks: they agree, so nobody notices", []string{d.command("demo step-clock all +1h")}},
-			try{"set one clock: its node is told, and the others serve", []string{d.command("demo step-clock 1 +2h"), d.command("demo step-clock 1 -2h")}},
+			try{"set one clock: its node stops giving IDs, and the others serve", []string{d.command("demo step-clock 1 +2h"), d.command("demo step-clock 1 -2h")}},
 			try{fmt.Sprintf("take the store away: IDs still flow for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
 		)
 	}

@@ -68,15 +68,15 @@ type Clocks struct {
 
 func (c Clocks) check() (all []Finding) {
 	const about = "clocks"
-	const setRight = "set it right: run chrony or systemd-timesyncd on that machine; a node there is served within 5 s"
+	const setRight = "correct it: run chrony or systemd-timesyncd on that machine; the node there gives IDs again within 5 s"
 	switch v := c.Here; v.Kind {
 	case clocks.Ahead, clocks.Behind:
 		all = append(all, Fail.about(about, "this machine's clock is %s", v).do(setRight))
 	case clocks.Tied:
 		all = append(all, Warn.about(about, "no majority of the clocks agrees: %d of %d others agree with this machine's", v.With, v.Others).
-			do("set right those that are wrong; until then all nodes are served, and their IDs carry different times"))
+			do("correct the wrong clocks; until then all nodes serve, and their IDs carry different times"))
 	case clocks.Unclear:
-		all = append(all, Warn.about(about, "the other nodes have not said lately what their clocks show").do("check that they reach the store, and look again"))
+		all = append(all, Warn.about(about, "the other nodes have not reported their clocks lately").do("check that they reach the store, and look again"))
 	case clocks.Agreed:
 		all = append(all, OK.about(about, "this machine's clock agrees with %d of %d others", v.With, v.Others))
 	}
@@ -104,7 +104,7 @@ func (n Node) check() (all []Finding) {
 	case n.Over:
 		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("if this machine's clock is right, take IDs of another sequencer: firn sequencer create"))
 	case n.Why != "":
-		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("see its log; it becomes ready by itself once the reason is gone"))
+		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("see its log; it becomes ready once the reason is gone"))
 	default:
 		all = append(all, OK.about("node", "%s is ready", n.URL))
 	}

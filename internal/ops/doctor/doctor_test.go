@@ -78,7 +78,7 @@ func TestWhyThereIsNoMajority(t *testing.T) {
 		for i := range down {
 			q.Status.Machines[2-i].Err = syscall.ECONNREFUSED.Error()
 		}
-		if f := q.check()[0]; f.Level != Fail || f.Found != want || strings.HasPrefix(f.Do, "start those") != (down > 0) {
+		if f := q.check()[0]; f.Level != Fail || f.Found != want || strings.HasPrefix(f.Do, "start the machines") != (down > 0) {
 			t.Errorf("%d machines are down: %+v; want %q", down, f, want)
 		}
 	}
@@ -175,13 +175,13 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"used far ahead", func(s *Seen) { s.Nodes.Furthest = time.Hour }, Warn, "until 1h0m0s from now", "nobody uses that node ID until then"},
 		{"ahead", func(s *Seen) {
 			s.Clocks.Here = clocks.Verdict{Kind: clocks.Ahead, Offset: time.Hour, Against: 2, Others: 2}
-		}, Fail, "this machine's clock is 1h0m ahead of 2 of 2 others", "set it right"},
+		}, Fail, "this machine's clock is 1h0m ahead of 2 of 2 others", "correct it"},
 		{"behind", func(s *Seen) {
 			s.Clocks.Here = clocks.Verdict{Kind: clocks.Behind, Offset: -time.Hour, Against: 2, Others: 2}
-		}, Fail, "this machine's clock is 1h0m behind 2 of 2 others", "set it right"},
+		}, Fail, "this machine's clock is 1h0m behind 2 of 2 others", "correct it"},
 		{"a copied directory", func(s *Seen) { s.Data.Place = errors.New("d: it is a copy, or was moved; use the original") }, Fail, "it is a copy", "use the original"},
-		{"no majority", func(s *Seen) { s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3} }, Warn, "no majority of the clocks agrees: 1 of 3", "those that are wrong"},
-		{"old pulses", func(s *Seen) { s.Clocks.Here.Kind = clocks.Unclear }, Warn, "have not said lately", "reach the store"},
+		{"no majority", func(s *Seen) { s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3} }, Warn, "no majority of the clocks agrees: 1 of 3", "correct the wrong clocks"},
+		{"old pulses", func(s *Seen) { s.Clocks.Here.Kind = clocks.Unclear }, Warn, "have not reported their clocks lately", "reach the store"},
 		{"another is late", func(s *Seen) { s.Clocks.Wrong = []string{"the clock of b is 1h0m behind 2 of 2 others"} }, Warn, "the clock of b is", "on that machine"},
 		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
 		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
@@ -195,7 +195,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"data of a quorum", func(s *Seen) {
 			s.Data.Alone = errors.New("the directory d belongs to the quorum of a:1; start it with --quorum")
 		}, Fail, "belongs to the quorum of a:1", "start it with --quorum"},
-		{"no majority yet", func(s *Seen) { s.Quorum.Status.Majority = false }, Fail, "no majority of the machines of the quorum works yet", "look below"},
+		{"no majority yet", func(s *Seen) { s.Quorum.Status.Majority = false }, Fail, "no majority of the machines of the quorum works yet", "see below"},
 		{"several are this machine", func(s *Seen) { s.Quorum.SelfErr = errors.New("a and b are this machine") }, Fail, "a and b are", "--quorum-addr"},
 		{"a machine is silent", func(s *Seen) { s.Quorum.Status.Machines[1].Err = "connection refused" }, Warn, "no answer: connection refused", "firewalls"},
 		{"a machine has another key", func(s *Seen) {
@@ -204,7 +204,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"another program is at its address", func(s *Seen) {
 			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "it answered 404", []string{"b:7420"}
 		}, Fail, "it answered 404", "same key"},
-		{"a machine waits", func(s *Seen) { s.Quorum.Status.Machines[1].Doing = "it is catching up" }, Warn, "waiting: it is catching up", "by itself"},
+		{"a machine waits", func(s *Seen) { s.Quorum.Status.Machines[1].Doing = "it is catching up" }, Warn, "waiting: it is catching up", "continues"},
 		{"another is one of them", func(s *Seen) { s.Quorum.List[1] = "d:7420" }, Warn, "kept by a:7420,b:7420,c:7420, and --quorum is a:7420,d:7420,c:7420", "--quorum a:7420,b:7420,c:7420"},
 		{"the disk of another is slow", func(s *Seen) { s.Quorum.Status.Machines[1].Sync = 210 * time.Millisecond }, Warn, "takes 210ms", "faster disk"},
 		{"a clock that others contradict", func(s *Seen) {

@@ -57,7 +57,7 @@ type Certificate struct {
 const soon = 30 * 24 * time.Hour
 
 func (c Certificate) check(now time.Time) (all []Finding) {
-	const renew = "renew it; firn reads the new one by itself"
+	const renew = "renew it; firn reads the new one without a restart"
 	left := c.Until.Sub(now)
 	day := c.Until.UTC().Format(time.DateOnly)
 	switch {

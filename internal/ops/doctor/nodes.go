@@ -26,11 +26,11 @@ func CheckNodes(nodes []NodeSeen) (all []Finding) {
 			all = append(all, Warn.about(nodesAbout, "%s knows no member of its cluster yet", node.URL).do("look again once it is ready"))
 			continue
 		}
-		all = append(all, OK.about(nodesAbout, "%s is of a cluster; members: %d", node.URL, len(node.Status.Members)))
+		all = append(all, OK.about(nodesAbout, "%s belongs to a cluster; members: %d", node.URL, len(node.Status.Members)))
 		for _, other := range nodes[:i] {
 			if other.Err == nil && len(other.Status.Members) > 0 && !node.sameCluster(other) {
-				all = append(all, Fail.about(nodesAbout, "%s and %s are of two clusters, which give the same IDs", other.URL, node.URL).
-					do("take no IDs from both: give all nodes one store, by --store, --etcd or --quorum, or lead callers to one of the two"))
+				all = append(all, Fail.about(nodesAbout, "%s and %s belong to two clusters, which give the same IDs", other.URL, node.URL).
+					do("take no IDs from both: give all nodes one store, by --store, --etcd or --quorum, or send callers to only one of them"))
 			}
 		}
 	}

@@ -58,9 +58,9 @@ func (q Quorum) check() (all []Finding) {
 	}
 	switch {
 	case q.SelfErr != nil:
-		add(Fail.about("quorum-addr", "%v", q.SelfErr).do("say with --quorum-addr which of the machines this is, or none"))
+		add(Fail.about("quorum-addr", "%v", q.SelfErr).do("name this machine with --quorum-addr, or give none"))
 	case q.Self == "":
-		add(OK.about("quorum-addr", "this machine is none of them, and keeps no data"))
+		add(OK.about("quorum-addr", "this machine is not in --quorum, and keeps no data"))
 	default:
 		add(OK.about("quorum-addr", "this machine is %s", q.Self))
 	}
@@ -82,10 +82,10 @@ func (q Quorum) check() (all []Finding) {
 
 // noMajority is the finding that the quorum is lost.
 func (q Quorum) noMajority() Finding {
-	do := "start those below that do not answer"
+	do := "start the machines below that do not answer"
 	why := calls.NoMajority(q.Status)
 	if !slices.ContainsFunc(q.Status.Machines, func(m quorum.Machine) bool { return m.Err != "" }) {
-		do = "look below what each waits for"
+		do = "see below what each waits for"
 	}
 	return Fail.about("quorum", "%s", why).do(do + "; until then nodes give IDs up to their horizons only")
 }
@@ -105,7 +105,7 @@ func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {
 	text := fmt.Sprintf("%s, %s, answers in %v", about, m.Version, m.RoundTrip.Round(10*time.Microsecond))
 	switch {
 	case m.Doing != "":
-		all = append(all, Warn.about(m.Address, "%s; waiting: %s", text, m.Doing).do("it goes on by itself, once the reason is gone"))
+		all = append(all, Warn.about(m.Address, "%s; waiting: %s", text, m.Doing).do("it continues once the reason is gone"))
 	default:
 		all = append(all, OK.about(m.Address, "%s", text))
 	}
@@ -151,7 +151,7 @@ func (q Quorum) checkClocks() (all []Finding) {
 	if 2*right <= len(machines) {
 		far, _ := apart(last, first)
 		return []Finding{Warn.about(about, "no majority of the machines' clocks agrees: that of %s is %v ahead of that of %s", last.Address, calls.Rough(far), first.Address).
-			do("set them right: run chrony or systemd-timesyncd on all machines")}
+			do("correct them: run chrony or systemd-timesyncd on all machines")}
 	}
 	for _, m := range machines {
 		if agree(m, middle) {
@@ -166,7 +166,7 @@ func (q Quorum) checkClocks() (all []Finding) {
 			way = "behind"
 		}
 		all = append(all, level.about(about, "the clock of %s is %v %s %d of %d others", m.Address, calls.Rough(far), way, right, len(machines)-1).
-			do("set it right: run chrony or systemd-timesyncd on that machine"))
+			do("correct it: run chrony or systemd-timesyncd on that machine"))
 	}
 	return all
 }

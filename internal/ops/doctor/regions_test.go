@@ -90,8 +90,8 @@ func TestNodesAreOfOneCluster(t *testing.T) {
 	}{
 		{[]NodeSeen{node("a")}, nil},
 		{[]NodeSeen{node("a", "b"), node("b", "a"), node("c", "b", "a")}, nil},
-		{[]NodeSeen{node("a"), node("b")}, []string{"a and b are of " + two}},
-		{[]NodeSeen{node("a", "b"), node("c"), node("b")}, []string{"a and c are of " + two, "c and b are of " + two}},
+		{[]NodeSeen{node("a"), node("b")}, []string{"a and b belong to " + two}},
+		{[]NodeSeen{node("a", "b"), node("c"), node("b")}, []string{"a and c belong to " + two, "c and b belong to " + two}},
 		{[]NodeSeen{{URL: "a", Err: errors.New("no answer")}, node("b")}, []string{"a does not say its cluster: no answer"}},
 		{[]NodeSeen{{URL: "a"}, node("b")}, []string{"a knows no member"}},
 	} {

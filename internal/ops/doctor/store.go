@@ -107,7 +107,7 @@ func (s Store) check() (all []Finding) {
 		case saysOneOf(s.Err, loginFailed):
 			do = m.login
 		case s.Kind == stores.Postgres && !saysOneOf(s.Err, noRight):
-			do = "correct that at the server, or have --store lead to another one"
+			do = "correct that at the server, or give another --store"
 		}
 		return append(all, Fail.about(m.name, "access refused: %s", lastOf(s.Err)).do(do))
 	case s.Err != nil:
@@ -163,7 +163,7 @@ const (
 func postgresWrong(r pgstore.Report) (all []Finding) {
 	const name = "PostgreSQL"
 	if r.Oldest > longTransaction {
-		all = append(all, Warn.about(name, "a transaction has been open for %v (%s): all that was written since is kept, and lists of nodes get slower",
+		all = append(all, Warn.about(name, "a transaction has been open for %v (%s): PostgreSQL keeps all rows written since, and lists of nodes get slower",
 			r.Oldest.Round(time.Minute), r.Who).do("end it, such as with SELECT pg_terminate_backend(PROCESS); idle_in_transaction_session_timeout prevents the next"))
 	}
 	if r.Dead > manyDead {
@@ -189,7 +189,7 @@ func postgresServer(r pgstore.ServerReport) Server {
 	s.Says = fmt.Sprintf("PostgreSQL %s, %s, %d of %d connections", r.Version, role, r.Connections, r.MaxConns)
 	if r.MaxConns > 0 && r.Connections*10 > r.MaxConns*9 {
 		s.Wrong = append(s.Wrong, Warn.about(r.Server, "%d of its %d connections are taken", r.Connections, r.MaxConns).
-			do("raise max_connections, or find who holds so many; each node needs one"))
+			do("raise max_connections, or find who holds the others; each node needs one"))
 	}
 	return s
 }

@@ -34,13 +34,13 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 	}
 	if open := c.plainAddresses(); c.TokensFile != "" && len(open) > 0 {
 		warnings = append(warnings, Finding{
-			Level: Warn, About: AboutTokens, Found: "they travel unencrypted to " + strings.Join(open, ", "),
+			Level: Warn, About: AboutTokens, Found: "callers send them unencrypted to " + strings.Join(open, ", "),
 			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
 		})
 	}
 	if c.SealKeyFile != "" && c.TokensFile == "" {
 		warnings = append(warnings, Finding{
-			Level: Warn, About: AboutSealKeys, Found: "without tokens whoever reaches this node can open sealed IDs, and seal any",
+			Level: Warn, About: AboutSealKeys, Found: "without tokens, anyone who reaches this node can open sealed IDs, and seal IDs",
 			Do: "give --tokens, with the right open for those alone who may open IDs, or keep strangers away from this node",
 		})
 	}

@@ -33,7 +33,7 @@ type ElsewhereError struct {
 }
 
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("the node %s, which was asked for this one: %s", e.Node, e.Message)
+	return fmt.Sprintf("node %s, asked by this node: %s", e.Node, e.Message)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.
@@ -152,7 +152,7 @@ func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
 	ended := ctx.Err() != nil && time.Since(began) < hangs // the caller went away, or had little time
 	if !ended && (!ok || refused.ofNode()) {
 		e.s.peers.failed(e.name, e.at.id)
-		e.s.options.Audit.Write(slog.LevelWarn, "", "another node, which was asked for IDs, gave none",
+		e.s.options.Audit.Write(slog.LevelWarn, "", "asked another node for IDs, and got none",
 			"sequencer", e.name, "node", e.at.id, "address", e.at.url, "err", err)
 	}
 	return err

@@ -70,7 +70,7 @@ var remedies = []struct {
 	{CallsProblem, "Have callers or balancers ask nodes that give IDs of it: /readyz?sequencer= with its name says which do."},
 	{HorizonProblem, "Run firn doctor on that machine."},
 	{LayoutProblem, "Create a sequencer with a later epoch or more time bits, and move the callers to it."},
-	{GoneProblem, "If nobody stopped it, start it again; the others take it out by themselves."},
+	{GoneProblem, "If nobody stopped it, start it again; the other members remove it from the cluster."},
 	{LostProblem, "Start it again, or run firn cluster forget with its name."},
 	{LateProblem, "Run firn doctor on that machine, to see whether the node runs and reaches the store."},
 	{TieProblem, "Correct the clocks that are wrong."},

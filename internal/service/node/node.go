@@ -138,7 +138,7 @@ func (n *Node) begin() (err error) {
 	watching, unwatch := context.WithCancel(context.Background())
 	n.unwatch = unwatch
 	if options.Resumed, err = peer.Resumes(watching); err != nil {
-		n.log.Debug("a resume of this machine from a snapshot is noticed at the next renewal only", "err", err)
+		n.log.Debug("this node notices a resume from a snapshot only at its next renewal", "err", err)
 	}
 	if c.Journal != "" {
 		if n.journal, err = journal.Open(c.Journal); err != nil {
@@ -210,7 +210,7 @@ func (n *Node) logAccess() {
 // logAlone warns of a second node, where this one keeps its data for itself.
 func (n *Node) logAlone() {
 	if n.config.Store == nil && n.config.StoreKind() == stores.Directory {
-		n.log.Warn("this node is alone: a second one that is started like it is another cluster, and gives the same IDs", "data_dir", n.config.DataDir,
+		n.log.Warn("this node is alone: a second node started the same way is another cluster, and gives the same IDs", "data_dir", n.config.DataDir,
 			"do", "for several nodes give each the same --quorum, or the same --store that they share")
 	}
 }

@@ -116,7 +116,7 @@ func (n *Node) Listen() (err error) {
 		s.all = append(s.all, p)
 	}
 	if names := leftOver(); len(names) > 0 {
-		n.log.Warn("systemd passes sockets that no address takes", "names", names)
+		n.log.Warn("systemd passes sockets that no flag names", "names", names)
 	}
 	if n.quorum != nil { // the last thing that can fail: from now on other machines reach this one
 		if err := n.startQuorum(); err != nil {
@@ -160,7 +160,7 @@ func (s *servers) stop(within time.Duration) {
 					return
 				}
 				if within > 0 {
-					s.log.Warn("calls were cut off: they took too long to finish", "protocol", one.log, "shutdown_timeout", within)
+					s.log.Warn("cut off calls that took too long to finish", "protocol", one.log, "shutdown_timeout", within)
 				}
 				one.close()
 			})

@@ -46,7 +46,7 @@ type supervisor struct {
 func (n *Node) supervised() (end func()) {
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		n.log.Warn("the watchdog of systemd is not pinged", "err", err)
+		n.log.Warn("this node does not ping the watchdog of systemd", "err", err)
 	}
 	s := &supervisor{
 		tell:  func(message string) error { _, err := daemon.SdNotify(false, message); return err },

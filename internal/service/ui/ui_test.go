@@ -222,7 +222,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
 `)
 		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},"b":{"watches":"a","joined":4,"life":"dead"}},` +
-			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, and it is still in the cluster","do":"If nobody stopped it, start it again; the others take it out by themselves.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone","members":["b"]}],"sequencers":{"orders":{"given":0}}}` + "\n")
+			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, and it is still in the cluster","do":"If nobody stopped it, start it again; the other members remove it from the cluster.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone","members":["b"]}],"sequencers":{"orders":{"given":0}}}` + "\n")
 		f.Apply(cluster.PrepareJoin{Joiner: "c"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared","life":"new"}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})

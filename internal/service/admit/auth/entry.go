@@ -40,7 +40,7 @@ func CheckName(name string) error {
 	case name == "":
 		return errors.New("it is empty; " + want)
 	case isToken(name):
-		return errors.New("the name looks like a token, which must stay secret; want a name that may stand in logs")
+		return errors.New("the name looks like a token, which must stay secret; want a name that logs may show")
 	case utf8.RuneCountInString(name) > maxName:
 		return fmt.Errorf("it has %d characters; %s", utf8.RuneCountInString(name), want)
 	case !printable(name):

@@ -95,7 +95,7 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- name: the orders", `line 1: name: "the orders" is not a valid name` + nameWant},
 		{`- name: "a\tb"`, `line 1: name: "a\tb" is not a valid name` + nameWant},
 		{"- name: " + strings.Repeat("é", 101), "line 1: name: it has 101 characters" + nameWant},
-		{"- name: " + secret, "line 1: name: the name looks like a token, which must stay secret; want a name that may stand in logs"},
+		{"- name: " + secret, "line 1: name: the name looks like a token, which must stay secret; want a name that logs may show"},
 
 		{"- sha256: " + secret, "line 1: sha256: a token, which must stay secret" + hashWant},
 		{"- sha256: " + hashA[1:], "line 1: sha256: it has 63 characters" + hashWant},

@@ -226,7 +226,7 @@ func (l *Limiter) report() {
 	if l.evicted+l.refused == 0 || !l.logged.IsZero() && time.Since(l.logged) < time.Minute {
 		return
 	}
-	l.log.Warn("the limit of connections is reached: idle ones are closed to make room, others are refused",
+	l.log.Warn("the limit of connections is reached: the node closes idle ones, and refuses others",
 		"limit", l.places, "closed", l.evicted, "refused", l.refused)
 	l.evicted, l.refused, l.logged = 0, 0, time.Now()
 }
