@@ -15,8 +15,13 @@ func (e *reasoned) Unwrap() error  { return e.error }
 // New returns an error with a reason.
 func New(reason, text string) error { return With(reason, errors.New(text)) }
 
-// With returns an error that wraps err, and has another reason.
-func With(reason string, err error) error { return &reasoned{err, reason} }
+// With returns an error that wraps err, and has another reason; err itself if that is empty.
+func With(reason string, err error) error {
+	if reason == "" {
+		return err
+	}
+	return &reasoned{err, reason}
+}
 
 // Of returns the reason of an error, or of the first that it wraps and that has one; empty: there is none.
 func Of(err error) string {

@@ -69,9 +69,12 @@ const (
 	Unclear             // neither, but some readings are too old to say
 )
 
-func (k Kind) String() string {
-	return [...]string{"alone", "agreed", "ahead", "behind", "tied", "unclear"}[k]
-}
+var kinds = [...]string{"alone", "agreed", "ahead", "behind", "tied", "unclear"}
+
+func (k Kind) String() string { return kinds[k] }
+
+// KindOf returns the kind of this name, and Alone for a name that none has.
+func KindOf(name string) Kind { return Kind(max(slices.Index(kinds[:], name), 0)) }
 
 // Verdict is a judgement of a clock. The zero value is that of a clock without others.
 type Verdict struct {

@@ -735,7 +735,7 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 				ended.Store(true)
 				came <- err
 			}()
-			for !waitsForLock("(*Sequencer).take(") { // the bubble does not tell
+			for !waits("(*Sequencer).take(") { // the bubble does not tell
 				if ended.Load() {
 					t.Error("it did not wait")
 					return
@@ -751,11 +751,11 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 	})
 }
 
-// waitsForLock reports whether a goroutine waits for a mutex in a function.
-func waitsForLock(function string) bool {
+// waits reports whether a goroutine waits for a channel in a function.
+func waits(function string) bool {
 	stacks := make([]byte, 1<<20)
 	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-		if strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, function) {
+		if strings.Contains(stack, "[chan receive") && strings.Contains(stack, function) {
 			return true
 		}
 	}

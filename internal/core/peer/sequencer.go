@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
@@ -164,7 +165,8 @@ func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 // that of the first lane that only has to wait for the clock. A caller that has taken an ID goes on with its lane.
 func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) error) error {
 	for {
-		generators := s.status.Load().generators
+		st := s.status.Load()
+		generators := st.generators
 		own := s.own(generators, after)
 		stopped, waits := false, (*firn.Generator)(nil)
 		for i := range generators {
@@ -189,9 +191,9 @@ func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) 
 				return err
 			}
 		}
-		if stopped { // mu is held from the stop of a generator until its replacement
-			s.mu.Lock()
-			s.mu.Unlock() //nolint:staticcheck // the wait is what it is for
+		if stopped { // the update that has stopped it replaces the status, if no other one has before
+			<-st.changed
+			continue
 		}
 		if slices.Equal(generators, s.status.Load().generators) {
 			return s.notReady()
@@ -288,7 +290,8 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 		case <-s.m.done:
 			return nil, s.m.ended()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", s.m.troubles.because(ctx.Err()), s.notReady())
+			why := s.notReady()
+			return nil, reason.With(reason.Of(why), fmt.Errorf("%w: %w", s.m.troubles.because(ctx.Err()), why))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/internal/core/fence"
 )
 
@@ -41,6 +42,11 @@ type Vitals struct {
 
 	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon that it renews with its pulse, negative once passed; zero: it holds no such node ID
 	RoundTrip time.Duration `json:"rtt_ns,omitzero"`  // of its latest write to the store
+}
+
+// Judgement returns the verdict over the member's clock, without With; the zero value: it was never judged.
+func (v Vitals) Judgement() clocks.Verdict {
+	return clocks.Verdict{Kind: clocks.KindOf(v.Verdict), Offset: v.Offset, Against: v.Against, Others: v.Others}
 }
 
 // Vitals returns the member's vital signs now. It does not ask the store.

@@ -252,10 +252,8 @@ func seeClocks(ctx context.Context, s store.Store, own string) *Clocks {
 			if strings.TrimPrefix(kv.Key, pulses) == own || json.Unmarshal(kv.Value, &p) != nil || p.Clock.IsZero() {
 				continue
 			}
-			for _, kind := range []clocks.Kind{clocks.Ahead, clocks.Behind} {
-				if v := p.Vitals; v.Verdict == kind.String() {
-					d.Wrong = append(d.Wrong, fmt.Sprintf("the clock of %s is %s", p.Owner, clocks.Verdict{Kind: kind, Offset: v.Offset, Against: v.Against, Others: v.Others}))
-				}
+			if v := p.Vitals.Judgement(); v.Out() {
+				d.Wrong = append(d.Wrong, fmt.Sprintf("the clock of %s is %s", p.Owner, v))
 			}
 			one, known := before[kv.Key]
 			if one.version != kv.Version {

@@ -188,7 +188,7 @@ const unsure = 10 * time.Second
 // one of a fresh pulse. Wall is the member's wall clock at now.
 func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 	age = wall.Sub(s.pulse.Clock)
-	if v := s.pulse.Vitals; v.Verdict == "ahead" || v.Verdict == "behind" {
+	if v := s.pulse.Vitals.Judgement(); v.Out() {
 		age += v.Offset
 	}
 	least, allowed := max(now.Sub(s.first), 0), s.pulse.Every+late
@@ -250,7 +250,7 @@ func (l looking) store() StatusStore {
 // Now returns the time: by the member's wall clock or, while a majority of the others is against that, by theirs.
 func (s *Service) Now() time.Time {
 	now := s.member.Wall()
-	if v := s.member.Vitals(); v.Verdict == "ahead" || v.Verdict == "behind" {
+	if v := s.member.Vitals().Judgement(); v.Out() {
 		now = now.Add(-v.Offset)
 	}
 	return now

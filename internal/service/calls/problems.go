@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/codes"
 )
@@ -106,15 +107,9 @@ func (p *problems) copies() {
 func (p *problems) clocks() {
 	var tied, offsets []string
 	for m := range p.fresh {
-		switch v := m.Vitals; v.Verdict {
-		case "ahead", "behind":
-			text := fmt.Sprintf("its clock is %s %s", Rough(v.Offset.Abs()), v.Verdict)
-			if v.Others > 0 {
-				text += fmt.Sprintf(" of %d of %d others", v.Against, v.Others)
-				if v.Verdict == "behind" {
-					text = strings.Replace(text, "behind of", "behind", 1)
-				}
-			}
+		v := m.Vitals
+		switch verdict := v.Judgement(); verdict.Kind {
+		case clocks.Ahead, clocks.Behind:
 			effect, since := p.names[m.ID]+" gives no IDs", p.since(m)
 			if v.Ready {
 				effect, since = p.names[m.ID]+" can reserve no more time", nil
@@ -122,8 +117,8 @@ func (p *problems) clocks() {
 					since = &v.VerdictSince
 				}
 			}
-			p.addOf(m, Problem{Level: Failing, Kind: ClockProblem, Effect: effect, Since: since, Cause: text})
-		case "tied":
+			p.addOf(m, Problem{Level: Failing, Kind: ClockProblem, Effect: effect, Since: since, Cause: "its clock is " + verdict.String()})
+		case clocks.Tied:
 			tied = append(tied, m.ID)
 			offsets = append(offsets, fmt.Sprintf("%s %s", p.names[m.ID], signed(v.Offset)))
 		}
@@ -149,7 +144,7 @@ func (p *problems) order() {
 			if v.SmallerUntil.After(until) {
 				until = v.SmallerUntil
 			}
-		case codes.Code(v.Code) == codes.Clock && v.Verdict != "ahead" && v.Verdict != "behind":
+		case codes.Code(v.Code) == codes.Clock && !v.Judgement().Out():
 			p.addOf(m, Problem{
 				Level: Failing, Kind: OrderProblem, Effect: p.names[m.ID] + " gives no IDs", Since: p.since(m),
 				Cause: fmt.Sprintf("IDs may exist up to %s, %s, so that its own would be unique, but smaller", instant(v.SmallerUntil), p.ahead(v.SmallerUntil)),

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -150,8 +151,8 @@ func collectVerdict(to sink, v peer.Vitals) {
 	if v.Verdict == "" {
 		return
 	}
-	for _, one := range []string{"alone", "agreed", "ahead", "behind", "tied", "unclear"} {
-		to.is(clockVerdict, v.Verdict == one, one)
+	for kind := clocks.Alone; kind <= clocks.Unclear; kind++ {
+		to.is(clockVerdict, v.Verdict == kind.String(), kind.String())
 	}
 	if v.Others > 0 {
 		to.put(clockOthers, v.Offset.Seconds())

@@ -280,7 +280,7 @@ var mutants = []mutant{
 	},
 	{
 		"callers find no generator while node IDs are switched", "internal/core/peer/sequencer.go",
-		"			s.mu.Lock()\n			s.mu.Unlock() //nolint:staticcheck // the wait is what it is for\n", "",
+		"			<-st.changed\n			continue\n", "",
 		"./internal/core/peer", "TheSwitch",
 	},
 	{

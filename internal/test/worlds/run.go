@@ -97,7 +97,7 @@ type handle struct {
 	over    string // why it may give no ID any more; guarded by world.mu
 }
 
-func (p *process) Traits() store.Traits { return store.Traits{Shared: p.machine.Shared} }
+func (p *process) Traits() store.Traits { return store.Traits{Shared: p.Shared} }
 
 // OpenSession notes the session, so that it can be ended.
 func (p *process) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
