@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/firn-id/firn/internal/service/codes"
@@ -20,11 +21,12 @@ help, the answer says when: ` + "`Retry-After`" + ` in seconds, or a ` + "`googl
 `
 
 func errorsPage(*testing.T) string {
-	page := errorsHead
+	var page strings.Builder
+	page.WriteString(errorsHead)
 	for _, c := range codes.All() {
-		page += fmt.Sprintf("| `%s` | %d | `%s` | `%s` | %s |\n", c, c.HTTP(), c.GRPC(), c.Redis(), c.When())
+		page.WriteString(fmt.Sprintf("| `%s` | %d | `%s` | `%s` | %s |\n", c, c.HTTP(), c.GRPC(), c.Redis(), c.When()))
 	}
-	return page + `
+	return page.String() + `
 Redis clients also get ` + "`ERR`" + ` for anything that is not a command, ` + "`WRONGPASS`" + ` for an unknown
 token, and ` + "`NOPROTO`" + ` for an unsupported protocol version.
 `
