@@ -21,10 +21,10 @@ func (a *awaited) Error() string {
 }
 
 // sayAwaited tells the log, and those who wait for the join, for whom it waits. It returns when to look again.
-func (m *Member) sayAwaited(ctx context.Context) time.Duration {
-	j, id := &m.joining, m.incarnation.id
-	if m.value.IsMember(id) {
-		m.awaits.Store(nil)
+func (p *player) sayAwaited(ctx context.Context) time.Duration {
+	j, id := &p.joining, p.incarnation.id
+	if p.value.IsMember(id) {
+		p.awaits.Store(nil)
 		return idle
 	}
 	if j.began.IsZero() {
@@ -33,32 +33,32 @@ func (m *Member) sayAwaited(ctx context.Context) time.Duration {
 	if wait := time.Until(j.began.Add(awaitedAfter)); wait > 0 {
 		return wait
 	}
-	a, last := awaited{since: j.began}, m.awaits.Load()
-	a.id, _ = m.value.Acceptor(id)
+	a, last := awaited{since: j.began}, p.awaits.Load()
+	a.id, _ = p.value.Acceptor(id)
 	switch {
 	case a.id == "" && !j.line.in:
 		return awaitedAfter
 	case a.id == "":
 		a.what = fmt.Sprintf("for a place in the ring, in line behind %d joiners", len(j.line.ahead))
 		if last == nil {
-			m.log.Warn("the join waits in line for a place in the ring", "joiners_ahead", len(j.line.ahead))
+			p.log.Warn("the join waits in line for a place in the ring", "joiners_ahead", len(j.line.ahead))
 		}
 	case last != nil && last.id == a.id:
 		return awaitedAfter
 	default:
-		kv, err := m.store.Get(ctx, pulseKey(a.id))
+		kv, err := p.store.Get(ctx, pulseKey(a.id))
 		if err != nil {
 			return awaitedAfter // others tell that trouble
 		}
-		p, age := readPulse(kv.Value), "has no pulse"
-		if !p.Clock.IsZero() {
-			age = fmt.Sprintf("wrote its pulse %v ago", m.Wall().Sub(p.Clock).Round(100*time.Millisecond))
+		pulse, age := readPulse(kv.Value), "has no pulse"
+		if !pulse.Clock.IsZero() {
+			age = fmt.Sprintf("wrote its pulse %v ago", p.Wall().Sub(pulse.Clock).Round(100*time.Millisecond))
 		}
 		a.what = fmt.Sprintf("for the member %s (owner %q), which %s, to accept its join; if that has died, for the others to notice",
-			a.id, p.Owner, age)
-		m.log.Warn("the join waits for a member to accept it", "member", a.id, "owner", p.Owner, "pulse", age)
+			a.id, pulse.Owner, age)
+		p.log.Warn("the join waits for a member to accept it", "member", a.id, "owner", pulse.Owner, "pulse", age)
 	}
-	m.awaits.Store(&a)
+	p.awaits.Store(&a)
 	return awaitedAfter
 }
 

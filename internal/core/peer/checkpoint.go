@@ -10,15 +10,15 @@ import (
 // recordCheckpoint cuts the log at a value where a checkpoint is due, as after every CheckpointEvery entries: the member
 // that the value chooses records the value at the previous checkpoint's position. So the log begins with a checkpoint
 // and reaches back at least CheckpointEvery entries. If that member is dead, the next one cuts more.
-func (m *Member) recordCheckpoint(ctx context.Context, v cluster.Value) {
-	before := m.anchor
-	m.anchor = v
-	if before.Position() == 0 || m.incarnation == nil || v.Recorder() != m.incarnation.id {
+func (p *player) recordCheckpoint(ctx context.Context, v cluster.Value) {
+	before := p.anchor
+	p.anchor = v
+	if before.Position() == 0 || p.incarnation == nil || v.Recorder() != p.incarnation.id {
 		return
 	}
-	m.running.Go(func() {
-		if err := m.checkpoint(ctx, before); err != nil {
-			m.troubles.note(ctx, "can't cut the log; another member tries next", err)
+	p.running.Go(func() {
+		if err := p.checkpoint(ctx, before); err != nil {
+			p.troubles.note(ctx, "can't cut the log; another member tries next", err)
 		}
 	})
 }

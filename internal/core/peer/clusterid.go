@@ -31,26 +31,26 @@ func (m *Member) Cluster() string {
 }
 
 // identify makes sure that the store holds the cluster's ID, and that the member knows it. False: not yet; look again later.
-func (m *Member) identify(ctx context.Context) (time.Duration, bool) {
-	if m.identified {
+func (p *player) identify(ctx context.Context) (time.Duration, bool) {
+	if p.identified {
 		return 0, true
 	}
-	if wait := time.Until(m.retry); wait > 0 {
+	if wait := time.Until(p.retry); wait > 0 {
 		return wait, false
 	}
-	id, err := m.clusterID(ctx)
+	id, err := p.clusterID(ctx)
 	if err != nil {
-		m.troubles.note(ctx, "can't read or write the cluster's ID at present, trying again", err)
-		wait := backoff.After(m.failed)
-		m.failed++
-		m.retry = time.Now().Add(wait)
+		p.troubles.note(ctx, "can't read or write the cluster's ID at present, trying again", err)
+		wait := backoff.After(p.failed)
+		p.failed++
+		p.retry = time.Now().Add(wait)
 		return wait, false
 	}
-	m.failed, m.identified = 0, true
-	if was := m.Cluster(); was != "" && was != id {
-		m.log.Warn("the cluster has another ID: the store has lost data, and another member was the first to give it one", "was", was, "cluster", id)
+	p.failed, p.identified = 0, true
+	if was := p.Cluster(); was != "" && was != id {
+		p.log.Warn("the cluster has another ID: the store has lost data, and another member was the first to give it one", "was", was, "cluster", id)
 	}
-	m.cluster.Store(&id)
+	p.cluster.Store(&id)
 	return 0, true
 }
 

@@ -20,15 +20,15 @@ type pendingCommand struct {
 
 // owed is what the member owes the log now: its duties by the value, those that follow from what only it knows,
 // and what its sequencers want.
-func (m *Member) owed() []cluster.Command {
-	v, id := m.value, m.incarnation.id
+func (p *player) owed() []cluster.Command {
+	v, id := p.value, p.incarnation.id
 	owed := cluster.Duties(v, id)
 	if v.IsMember(id) {
-		owed = append(owed, m.attaches(v, id)...)
+		owed = append(owed, p.attaches(v, id)...)
 	} else {
-		owed = append(owed, m.joining.owed(v, id, time.Now())...)
+		owed = append(owed, p.joining.owed(v, id, time.Now())...)
 	}
-	return append(owed, m.removals(v, id)...)
+	return append(owed, p.removals(v, id)...)
 }
 
 // removeAtOnce is how many dead members a member takes out before it looks whom others have taken out meanwhile.
@@ -36,16 +36,16 @@ const removeAtOnce = 16
 
 // removals are what takes the first few of the dead out. When many die, many find all of them: each begins at another
 // place, so that the log tells little twice.
-func (m *Member) removals(v cluster.Value, id string) (owed []cluster.Command) {
-	maps.DeleteFunc(m.dead, func(dead string, _ death) bool {
+func (p *player) removals(v cluster.Value, id string) (owed []cluster.Command) {
+	maps.DeleteFunc(p.dead, func(dead string, _ death) bool {
 		_, pending := v.Pending(dead)
 		return !pending && !v.IsMember(dead)
 	})
-	dead := slices.Sorted(maps.Keys(m.dead))
+	dead := slices.Sorted(maps.Keys(p.dead))
 	first, _ := slices.BinarySearch(dead, id)
 	for i := range min(len(dead), removeAtOnce) {
 		other := dead[(first+i)%len(dead)]
-		owed = append(owed, cluster.Leave{Member: other, Why: m.dead[other].why, By: id})
+		owed = append(owed, cluster.Leave{Member: other, Why: p.dead[other].why, By: id})
 	}
 	return owed
 }
@@ -71,24 +71,24 @@ func (m *Member) askerOf(c cluster.Command) (who string, told func()) {
 }
 
 // send appends what is owed and not under way, and returns when to look again.
-func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration {
+func (p *player) send(ctx context.Context, owed []cluster.Command) time.Duration {
 	wait := idle
-	if at := m.joining.next(time.Now()); !at.IsZero() {
+	if at := p.joining.next(time.Now()); !at.IsZero() {
 		wait = min(wait, time.Until(at))
 	}
 	pending := make(map[string]*pendingCommand, len(owed))
 	for _, c := range owed {
 		key, err := cluster.Encode(c, time.Time{})
 		if err != nil {
-			m.troubles.note(ctx, "a command is not valid", err) // a bug
+			p.troubles.note(ctx, "a command is not valid", err) // a bug
 			continue
 		}
-		e := m.pending[string(key)]
+		e := p.pending[string(key)]
 		if e == nil {
 			e = new(pendingCommand)
 		}
 		pending[string(key)] = e
-		if int64(e.position) > m.value.Position() {
+		if int64(e.position) > p.value.Position() {
 			continue // it is under way; its replay will show it
 		}
 		if until := time.Until(e.after); until > 0 {
@@ -97,19 +97,19 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		}
 		drill(c.Name())
 		// If an append in doubt is in the log after all, the command is there twice: commands are idempotent.
-		who, told := m.askerOf(c)
-		data, err := cluster.Entry{At: m.Wall(), Who: who, Command: c}.Encode()
+		who, told := p.askerOf(c)
+		data, err := cluster.Entry{At: p.Wall(), Who: who, Command: c}.Encode()
 		var position store.Position
 		if err == nil {
-			position, err = m.store.Append(ctx, newID(), data)
+			position, err = p.store.Append(ctx, newID(), data)
 		}
 		if err != nil {
-			m.breaks(m.losses.Load(), err)
-			m.troubles.note(ctx, "can't write to the log at present, trying again", err)
+			p.breaks(p.losses.Load(), err)
+			p.troubles.note(ctx, "can't write to the log at present, trying again", err)
 		} else {
 			e.position = position
 			told()
-			m.joining.sent(c)
+			p.joining.sent(c)
 		}
 		pause := backoff.After(e.tries)
 		e.tries++
@@ -118,6 +118,6 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 			wait = min(wait, pause)
 		}
 	}
-	m.pending = pending
+	p.pending = pending
 	return wait
 }

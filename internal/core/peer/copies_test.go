@@ -47,7 +47,7 @@ func (n *node) snapshot() *snapshot {
 	sn := &snapshot{of: n, at: time.Now(), value: store.Position(m.value.Position()), fences: map[*fence.Fence]*fence.Fence{}, statuses: map[string]status{}}
 	sn.pulse.id, sn.pulse.losses, sn.pulse.joined, sn.pulse.since, sn.pulse.pulse, sn.pulse.stamps = l.id, l.losses, l.joined, l.since, l.pulse, l.stamps.Clone()
 	sn.session, sn.losses = l.session, m.losses.Load()
-	sn.member.value, sn.member.entry, sn.member.ids, sn.member.floorAt = m.value, m.entry, slices.Clone(m.ids), m.floorAt
+	sn.member.value, sn.member.entry, sn.member.floorAt = m.value, m.entry, m.floorAt
 	sn.member.mark.Store(m.mark.Load())
 	for name, s := range m.sequencers {
 		st := *s.status.Load()
@@ -99,11 +99,12 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		renew: make(chan struct{}, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
-		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(), player: newPlayer(),
-		value: sn.member.value, entry: sn.member.entry, hasJoined: true, ids: slices.Clone(sn.member.ids), floorAt: sn.member.floorAt,
+		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(),
+		value: sn.member.value, entry: sn.member.entry, hasJoined: true, floorAt: sn.member.floorAt,
 	}
 	m.judge = judge{others: m, clock: options.Clock, judging: make(lock, 1)}
-	m.started = true
+	p := newPlayer(m)
+	p.started, p.ids = true, []string{sn.pulse.id}
 	m.mark.Store(sn.member.mark.Load())
 	m.losses.Store(sn.losses)
 	session := n.client.Copy(sn.session)
@@ -155,7 +156,7 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 		})
 	}
 	n.mem.Store(m)
-	go m.run(living, func(context.Context) (store.Store, error) { return at, nil })
+	go p.run(living, func(context.Context) (store.Store, error) { return at, nil })
 	w.t.Cleanup(func() {
 		n.stop()
 		n.client.Close()

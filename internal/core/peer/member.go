@@ -99,10 +99,7 @@ type Member struct {
 	left        time.Time // when it began to leave
 	err         error     // why it ended
 
-	skips   skips          // as read under the latest session; used by the player only
-	ids     []string       // all that it has had; used by the player only
 	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
-	player                 // belongs to that goroutine
 }
 
 // outcome is the outcome of a command that a caller waits for.
@@ -136,7 +133,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 		renew: make(chan struct{}, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
 		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock),
-		lookups: newLookups(), player: newPlayer(),
+		lookups: newLookups(),
 		journal: journal.NewWriter(options.Journal, func(err error) {
 			options.Logger.Error("can't write the journal: it ends here", "err", err)
 		}),
@@ -145,7 +142,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	mark := fresh.Text()
 	m.mark.Store(&mark)
 	m.journal.Write(journal.Line{Do: journal.Begin, Journal: journal.Version, Member: options.Owner})
-	go m.run(living, open)
+	go newPlayer(m).run(living, open)
 	return m, nil
 }
 

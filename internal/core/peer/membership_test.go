@@ -130,14 +130,14 @@ func (w *world) value() cluster.Value {
 		w.t.Fatal(err)
 	}
 	var v cluster.Value
-	m := &Member{skips: w.skips()}
+	p := &player{skips: w.skips()}
 	if batch.Checkpoint != nil {
-		if v, err = m.restore(*batch.Checkpoint); err != nil {
+		if v, err = p.restore(*batch.Checkpoint); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	for _, e := range batch.Entries {
-		entry, err := m.decode(e)
+		entry, err := p.decode(e)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -709,9 +709,9 @@ func TestManyFindTheSameDead(t *testing.T) {
 		apply(cluster.AcceptJoin{Joiner: id(i)})
 	}
 	const dead = 150 // the first ones; all others find all of them
-	living := map[string]*Member{}
+	living := map[string]*player{}
 	for i := dead; i < members; i++ {
-		living[id(i)] = &Member{player: newPlayer()}
+		living[id(i)] = newPlayer(new(Member))
 		for j := range dead {
 			living[id(i)].dead[id(j)] = death{why: cluster.CauseFoundDead}
 		}
@@ -730,9 +730,9 @@ func TestManyFindTheSameDead(t *testing.T) {
 	if said > 3*dead || rounds < dead/removeAtOnce/5 {
 		t.Errorf("it took %d entries for %d dead, in %d rounds", said, dead, rounds)
 	}
-	for name, m := range living {
-		if owed := m.removals(v, name); len(owed) > 0 || len(m.dead) > 0 {
-			t.Errorf("%s still owes %v for %v", name, owed, m.dead)
+	for name, p := range living {
+		if owed := p.removals(v, name); len(owed) > 0 || len(p.dead) > 0 {
+			t.Errorf("%s still owes %v for %v", name, owed, p.dead)
 		}
 	}
 }

@@ -121,40 +121,40 @@ func (m *Member) order(ctx context.Context, command func(by string) cluster.Comm
 
 // apply applies an entry, does at once what that has this member do, and returns an ErrExpelled when it has the member
 // end.
-func (m *Member) apply(r *cluster.Replay, e cluster.Entry) (cluster.Outcome, error) {
+func (p *player) apply(r *cluster.Replay, e cluster.Entry) (cluster.Outcome, error) {
 	if c, ok := e.Command.(cluster.Move); ok {
 		before := r.Value()
 		out := r.Apply(e)
-		m.yield(c, before, r.Value())
+		p.yield(c, before, r.Value())
 		return out, nil
 	}
 	out := r.Apply(e)
 	switch c := e.Command.(type) {
 	case cluster.Expel:
-		if slices.Contains(m.ids, c.Member) && r.Value().Expelled(c.Member) {
+		if slices.Contains(p.ids, c.Member) && r.Value().Expelled(c.Member) {
 			return out, fmt.Errorf("%w; it was member %s, and member %s carried it out", ErrExpelled, c.Member, c.By)
 		}
 	case cluster.Drain:
-		m.noteDrain(c.Sequencer, c.Member, r.Value())
+		p.noteDrain(c.Sequencer, c.Member, r.Value())
 	case cluster.Undrain:
-		m.noteDrain(c.Sequencer, c.Member, r.Value())
+		p.noteDrain(c.Sequencer, c.Member, r.Value())
 	case cluster.AskClocks:
-		m.heard(newQuestion(r.Value(), e.Position, c.By))
+		p.heard(newQuestion(r.Value(), e.Position, c.By))
 	case cluster.PeerGC:
-		m.called(c.By, r.Value())
+		p.called(c.By, r.Value())
 	}
 	return out, nil
 }
 
 // skipTo does what apply has the member do, for entries that a checkpoint has replaced.
-func (m *Member) skipTo(v cluster.Value) error {
+func (p *player) skipTo(v cluster.Value) error {
 	for name := range v.Sequencers() {
-		for _, id := range m.ids {
-			m.noteDrain(name, id, v)
+		for _, id := range p.ids {
+			p.noteDrain(name, id, v)
 		}
 	}
-	if i := slices.IndexFunc(m.ids, v.Expelled); i >= 0 {
-		return fmt.Errorf("%w; it was member %s", ErrExpelled, m.ids[i])
+	if i := slices.IndexFunc(p.ids, v.Expelled); i >= 0 {
+		return fmt.Errorf("%w; it was member %s", ErrExpelled, p.ids[i])
 	}
 	return nil
 }
@@ -185,11 +185,11 @@ func (m *Member) yield(c cluster.Move, before, after cluster.Value) {
 
 // goAway ends the sequencers at once, gives their node IDs back, and leaves the cluster, in which the member may be
 // under another ID by now.
-func (m *Member) goAway(ctx context.Context, why error) {
-	m.leaves()
-	m.release(why)
-	m.holding.Wait()
-	m.leaveCluster(ctx)
+func (p *player) goAway(ctx context.Context, why error) {
+	p.leaves()
+	p.release(why)
+	p.holding.Wait()
+	p.leaveCluster(ctx)
 }
 
 // drain is a drain of this member.
@@ -199,11 +199,11 @@ type drain struct {
 }
 
 // noteDrain notes whether the value has this member drained of a sequencer, under an ID that it has or had.
-func (m *Member) noteDrain(name, id string, v cluster.Value) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if q, ok := v.Sequencer(name); ok && v.IsMember(id) && slices.Contains(m.ids, id) {
-		m.drainedLocked(name, q, id)
+func (p *player) noteDrain(name, id string, v cluster.Value) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q, ok := v.Sequencer(name); ok && v.IsMember(id) && slices.Contains(p.ids, id) {
+		p.drainedLocked(name, q, id)
 	}
 }
 

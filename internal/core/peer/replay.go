@@ -12,8 +12,20 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// player is what only the goroutine that plays the log uses.
+// A player plays the log: it follows it, applies each entry to the value and shows that to everybody, and does what the value
+// asks of this member. Start begins its goroutine, and nobody else has it: what it owns needs no lock.
 type player struct {
+	*Member
+	reading
+	skips skips    // as read under the latest session
+	ids   []string // all member IDs that this process has had
+}
+
+// newPlayer returns the player of a member.
+func newPlayer(m *Member) *player { return &player{Member: m, reading: newReading()} }
+
+// reading is what a player knows of the log that it reads. It forgets that where it begins again.
+type reading struct {
 	started bool // the log was read up to its end at the start
 	pending map[string]*pendingCommand
 	joining joining
@@ -28,8 +40,8 @@ type player struct {
 	identified bool // this incarnation has read the cluster's ID
 }
 
-func newPlayer() player {
-	return player{
+func newReading() reading {
+	return reading{
 		pending: map[string]*pendingCommand{}, watched: map[string]context.CancelFunc{},
 		gone: make(chan pulseGone), dead: map[string]death{},
 	}
@@ -47,83 +59,83 @@ const (
 const idle = time.Hour
 
 // run opens the store and plays the log until ctx ends, or it can't go on.
-func (m *Member) run(ctx context.Context, open func(context.Context) (store.Store, error)) {
-	defer close(m.done)
-	if err := m.openStore(ctx, open); err != nil {
+func (p *player) run(ctx context.Context, open func(context.Context) (store.Store, error)) {
+	defer close(p.done)
+	if err := p.openStore(ctx, open); err != nil {
 		if ctx.Err() == nil {
-			m.end(err)
+			p.end(err)
 		}
 		return
 	}
-	err := m.playOn(ctx)
+	err := p.playOn(ctx)
 	switch {
 	case ctx.Err() != nil:
 		err = nil // it leaves
-		m.leaveCluster(ctx)
+		p.leaveCluster(ctx)
 	case errors.Is(err, ErrExpelled):
-		m.log.Error("the member ends", "err", err)
-		m.goAway(ctx, err)
+		p.log.Error("the member ends", "err", err)
+		p.goAway(ctx, err)
 	case err != nil:
-		m.log.Error("the member can't go on", "err", err)
-		for _, s := range m.Sequencers() {
+		p.log.Error("the member can't go on", "err", err)
+		for _, s := range p.Sequencers() {
 			s.tell(grant{}, err)
 			s.finish(err)
 		}
 	}
-	m.watchOnly(nil)
-	m.running.Wait()
-	if m.incarnation != nil {
-		m.closeSession(ctx, m.incarnation)
+	p.watchOnly(nil)
+	p.running.Wait()
+	if p.incarnation != nil {
+		p.closeSession(ctx, p.incarnation)
 	}
-	m.end(err)
+	p.end(err)
 }
 
 // playOn plays the log, and starts over when the store has lost data.
-func (m *Member) playOn(ctx context.Context) error {
-	watching, stop := context.WithCancel(m.serving)
+func (p *player) playOn(ctx context.Context) error {
+	watching, stop := context.WithCancel(p.serving)
 	defer stop()
-	m.mu.Lock()
-	if !m.leaving {
-		m.holding.Go(func() { m.watchResumes(watching) }) // also while it starts over
+	p.mu.Lock()
+	if !p.leaving {
+		p.holding.Go(func() { p.watchResumes(watching) }) // also while it starts over
 	}
-	m.mu.Unlock()
+	p.mu.Unlock()
 	for {
 		playing, cancel := context.WithCancel(ctx)
-		m.mu.Lock()
-		m.renewLocked(playing, m.options.Window)
-		m.mu.Unlock()
-		m.running.Go(func() { m.recordHistory(playing) })
-		m.running.Go(func() { m.watchClock(playing) })
-		err := m.play(playing, m.follow(playing))
+		p.mu.Lock()
+		p.renewLocked(playing, p.options.Window)
+		p.mu.Unlock()
+		p.running.Go(func() { p.recordHistory(playing) })
+		p.running.Go(func() { p.watchClock(playing) })
+		err := p.play(playing, p.follow(playing))
 		cancel()
 		if stop, ok := errors.AsType[*stopped](err); ok {
-			err = m.stopAt(ctx, stop)
+			err = p.stopAt(ctx, stop)
 			if err == nil && ctx.Err() == nil {
 				continue
 			}
 		}
 		switch {
 		case errors.Is(err, errSkips):
-			m.replayAgain(err)
+			p.replayAgain(err)
 		case !errors.Is(err, store.ErrRolledBack):
 			return err
 		default:
-			m.startOver(ctx, err)
+			p.startOver(ctx, err)
 		}
 	}
 }
 
 // replayAgain has the member forget what it knows from the log, which it then reads again from its beginning.
-func (m *Member) replayAgain(why error) {
-	m.log.Warn("replaying the log again", "err", why)
-	for _, s := range m.Sequencers() {
+func (p *player) replayAgain(why error) {
+	p.log.Warn("replaying the log again", "err", why)
+	for _, s := range p.Sequencers() {
 		s.tell(grant{}, errRejoining)
 	}
-	m.watchOnly(nil)
-	m.running.Wait()
-	m.player = newPlayer()
-	m.publish(cluster.Value{}, "", m.incarnation)
-	m.miss()
+	p.watchOnly(nil)
+	p.running.Wait()
+	p.reading = newReading()
+	p.publish(cluster.Value{}, "", p.incarnation)
+	p.miss()
 }
 
 // end notes why the member ends; nil: it leaves.
@@ -156,17 +168,17 @@ func (m *Member) follow(ctx context.Context) <-chan delivery {
 }
 
 // play does the member's work whenever something happens, until ctx ends.
-func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
+func (p *player) play(ctx context.Context, deliveries <-chan delivery) error {
 	var come <-chan delivery
 	for {
-		wait := m.tend(ctx)
+		wait := p.tend(ctx)
 		select {
-		case err := <-m.broken: // nothing more is applied to a value that is to go
+		case err := <-p.broken: // nothing more is applied to a value that is to go
 			return err
 		default:
 		}
 		timer := time.NewTimer(wait)
-		if m.incarnation != nil { // it knows which entries are passed over
+		if p.incarnation != nil { // it knows which entries are passed over
 			come = deliveries
 		}
 		select {
@@ -178,17 +190,17 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 				timer.Stop()
 				return fmt.Errorf("following the log: %w", d.err)
 			}
-			if err := m.replay(ctx, d.batch); err != nil {
+			if err := p.replay(ctx, d.batch); err != nil {
 				timer.Stop()
 				return err
 			}
-		case g := <-m.gone:
-			m.dead[g.id] = death{cluster.CauseSessionEnded, g.node}
-		case err := <-m.broken:
+		case g := <-p.gone:
+			p.dead[g.id] = death{cluster.CauseSessionEnded, g.node}
+		case err := <-p.broken:
 			timer.Stop()
 			return err
-		case <-m.sessionDone():
-		case <-m.wake:
+		case <-p.sessionDone():
+		case <-p.wake:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -204,70 +216,70 @@ func (m *Member) sessionDone() <-chan struct{} {
 }
 
 // tend does the work that is due, and returns after how long to look again at the latest.
-func (m *Member) tend(ctx context.Context) time.Duration {
-	if wait, ok := m.live(ctx); !ok {
+func (p *player) tend(ctx context.Context) time.Duration {
+	if wait, ok := p.live(ctx); !ok {
 		return wait
 	}
-	if !m.started {
+	if !p.started {
 		return idle
 	}
-	if wait := m.untilFounding(); wait > 0 {
+	if wait := p.untilFounding(); wait > 0 {
 		return wait
 	}
-	if wait, ok := m.identify(ctx); !ok {
+	if wait, ok := p.identify(ctx); !ok {
 		return wait
 	}
-	m.watchOnly(cluster.Watches(m.value, m.incarnation.id))
-	m.followPolicy(ctx)
-	wait := min(m.collect(ctx), m.sayAwaited(ctx))
-	wait = min(wait, m.send(ctx, m.owed()))
-	m.grant(ctx)
+	p.watchOnly(cluster.Watches(p.value, p.incarnation.id))
+	p.followPolicy(ctx)
+	wait := min(p.collect(ctx), p.sayAwaited(ctx))
+	wait = min(wait, p.send(ctx, p.owed()))
+	p.grant(ctx)
 	return wait
 }
 
 // live makes sure that the member has an incarnation, a new one if need be. False: not yet; look again later.
-func (m *Member) live(ctx context.Context) (time.Duration, bool) {
-	old := m.incarnation
-	if old != nil && !old.over() && (!old.joined || m.value.IsMember(old.id)) {
+func (p *player) live(ctx context.Context) (time.Duration, bool) {
+	old := p.incarnation
+	if old != nil && !old.over() && (!old.joined || p.value.IsMember(old.id)) {
 		return 0, true
 	}
-	if wait := time.Until(m.retry); wait > 0 {
+	if wait := time.Until(p.retry); wait > 0 {
 		return wait, false
 	}
 	var l *incarnation
 	var err error
 	if old != nil {
-		err = m.mayBeCopied(ctx, old)
+		err = p.mayBeCopied(ctx, old)
 	}
 	if err == nil {
-		l, err = m.reopenSession(ctx)
+		l, err = p.reopenSession(ctx)
 	}
 	again := false
 	if err == nil {
-		if err = m.learnSkips(ctx); errors.Is(err, errSkips) {
+		if err = p.learnSkips(ctx); errors.Is(err, errSkips) {
 			again, err = true, nil
 		} else if err != nil {
-			m.closeSession(ctx, l)
+			p.closeSession(ctx, l)
 		}
 	}
 	if err != nil {
-		m.troubles.note(ctx, "can't begin a session at present, trying again", err)
-		wait := backoff.After(m.failed)
-		m.failed++
-		m.retry = time.Now().Add(wait)
+		p.troubles.note(ctx, "can't begin a session at present, trying again", err)
+		wait := backoff.After(p.failed)
+		p.failed++
+		p.retry = time.Now().Add(wait)
 		return wait, false
 	}
-	m.failed = 0
+	p.failed = 0
 	if old != nil {
-		m.leaveBehind(ctx, old, l)
+		p.leaveBehind(ctx, old, l)
 	}
-	m.joining, m.identified = joining{}, false
-	clear(m.pending)
-	m.ids = append(m.ids, l.id)
-	m.publish(m.value, m.entry, l)
+	p.joining, p.identified = joining{}, false
+	clear(p.pending)
+	p.ids = append(p.ids, l.id)
+	p.publish(p.value, p.entry, l)
 	if again {
 		select {
-		case m.broken <- errSkips:
+		case p.broken <- errSkips:
 		default: // another error is there, after which it replays the log again, too
 		}
 		return idle, false
@@ -276,37 +288,37 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 }
 
 // leaveBehind ends an incarnation, upon which another one follows.
-func (m *Member) leaveBehind(ctx context.Context, old, l *incarnation) {
-	m.rejoins.Add(1)
-	m.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "copied", old.copied.Load(), "member", l.id)
+func (p *player) leaveBehind(ctx context.Context, old, l *incarnation) {
+	p.rejoins.Add(1)
+	p.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "copied", old.copied.Load(), "member", l.id)
 	if old.copied.Load() { // what is said to its former members is said to a copy of this process
-		m.ids = nil
-		m.mu.Lock()
-		clear(m.drains)
-		m.mu.Unlock()
+		p.ids = nil
+		p.mu.Lock()
+		clear(p.drains)
+		p.mu.Unlock()
 		return
 	}
-	m.closeSession(ctx, old)
-	m.dead[old.id] = death{cluster.CauseSessionEnded, m.Name()} // the first member to notice takes it out
+	p.closeSession(ctx, old)
+	p.dead[old.id] = death{cluster.CauseSessionEnded, p.Name()} // the first member to notice takes it out
 }
 
 // replay applies a batch of the log.
-func (m *Member) replay(ctx context.Context, b store.Batch) error {
-	r, last := cluster.NewReplay(m.value), m.entry
+func (p *player) replay(ctx context.Context, b store.Batch) error {
+	r, last := cluster.NewReplay(p.value), p.entry
 	var expelled error
 	if b.Checkpoint != nil {
-		v, err := m.restore(*b.Checkpoint)
+		v, err := p.restore(*b.Checkpoint)
 		if err != nil {
 			return err
 		}
-		if m.started {
-			m.log.Warn("the log was cut before this member read it, going on from the checkpoint", "was_at", m.value.Position(), "checkpoint", b.Checkpoint.Position)
-			m.miss()
+		if p.started {
+			p.log.Warn("the log was cut before this member read it, going on from the checkpoint", "was_at", p.value.Position(), "checkpoint", b.Checkpoint.Position)
+			p.miss()
 		}
-		m.anchor = v
-		m.tail.restart(v)
-		m.joining.line = line{}
-		expelled = m.skipTo(v)
+		p.anchor = v
+		p.tail.restart(v)
+		p.joining.line = line{}
+		expelled = p.skipTo(v)
 		r, last = cluster.NewReplay(v), ""
 	}
 	outcomes := map[string]outcome{}
@@ -315,49 +327,49 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		if expelled != nil {
 			break
 		}
-		entry, err := m.decode(e)
+		entry, err := p.decode(e)
 		if err != nil {
 			stop = err
 			break
 		}
 		last = e.ID
-		out, ends := m.apply(r, entry)
+		out, ends := p.apply(r, entry)
 		expelled = ends
-		if l := m.incarnation; l != nil && !l.joined && joinerOf(entry.Command) == l.id {
+		if l := p.incarnation; l != nil && !l.joined && joinerOf(entry.Command) == l.id {
 			if v := r.Value(); v.IsMember(l.id) {
-				l.joined, m.joining = true, joining{}
-				m.log.Info("joined the cluster", "member", l.id, "members", v.Size(), "position", e.Position)
+				l.joined, p.joining = true, joining{}
+				p.log.Info("joined the cluster", "member", l.id, "members", v.Size(), "position", e.Position)
 			}
 		}
-		m.joining.saw(entry.Command, out, m.incarnation)
-		m.mourn(entry.Command, out)
-		if m.awaited(e.ID) {
+		p.joining.saw(entry.Command, out, p.incarnation)
+		p.mourn(entry.Command, out)
+		if p.awaited(e.ID) {
 			outcomes[e.ID] = outcome{Outcome: out, value: r.Value()}
 		}
-		if r.Entries()%m.options.CheckpointEvery == 0 {
-			m.recordCheckpoint(ctx, r.Value())
+		if r.Entries()%p.options.CheckpointEvery == 0 {
+			p.recordCheckpoint(ctx, r.Value())
 		}
 	}
 	v := r.Value()
-	if region, ok := v.Region(); ok && region != m.options.Region {
-		return &RegionError{InForce: region, Wanted: m.options.Region}
+	if region, ok := v.Region(); ok && region != p.options.Region {
+		return &RegionError{InForce: region, Wanted: p.options.Region}
 	}
-	m.started = m.started || !b.More
-	m.rest.Store(int64(perMember * time.Duration(max(0, v.Size()+m.joining.line.len()-fewMembers))))
-	m.tail.add(b.Entries, v)
-	m.publish(v, last, m.incarnation)
-	m.settle(outcomes)
+	p.started = p.started || !b.More
+	p.rest.Store(int64(perMember * time.Duration(max(0, v.Size()+p.joining.line.len()-fewMembers))))
+	p.tail.add(b.Entries, v)
+	p.publish(v, last, p.incarnation)
+	p.settle(outcomes)
 	return cmp.Or(expelled, stop)
 }
 
 // restore returns the value of a checkpoint; an empty one stands for an empty log. The error is a *stopped.
-func (m *Member) restore(c store.Checkpoint) (cluster.Value, error) {
+func (p *player) restore(c store.Checkpoint) (cluster.Value, error) {
 	if c.Position == 0 {
 		return cluster.Value{}, nil
 	}
 	v, err := cluster.DecodeCheckpoint(c.Value)
 	if err == nil {
-		err = m.skips.fits(v)
+		err = p.skips.fits(v)
 	}
 	if unreadable, ok := errors.AsType[*cluster.UnreadableError](err); ok {
 		err = &stopped{at: int64(c.Position), unreadable: unreadable}
@@ -366,9 +378,9 @@ func (m *Member) restore(c store.Checkpoint) (cluster.Value, error) {
 }
 
 // decode reads an entry of the log. The error is a *stopped.
-func (m *Member) decode(e store.LogEntry) (cluster.Entry, error) {
+func (p *player) decode(e store.LogEntry) (cluster.Entry, error) {
 	at := int64(e.Position)
-	if m.skips.has(at, e.ID) { // whether this program could read it or not
+	if p.skips.has(at, e.ID) { // whether this program could read it or not
 		return cluster.Entry{Position: at, Command: cluster.Skipped{Entry: e.ID}}, nil
 	}
 	entry, err := cluster.Decode(at, e.Data)
@@ -421,24 +433,24 @@ func (m *Member) miss() {
 }
 
 // leaveCluster tells the others that the member leaves; ctx has ended.
-func (m *Member) leaveCluster(ctx context.Context) {
-	if m.incarnation == nil || m.incarnation.copied.Load() {
+func (p *player) leaveCluster(ctx context.Context) {
+	if p.incarnation == nil || p.incarnation.copied.Load() {
 		return
 	}
-	_, pending := m.value.Pending(m.incarnation.id)
-	if !pending && !m.value.IsMember(m.incarnation.id) && len(m.pending) == 0 {
+	_, pending := p.value.Pending(p.incarnation.id)
+	if !pending && !p.value.IsMember(p.incarnation.id) && len(p.pending) == 0 {
 		return
 	}
-	ctx, cancel := m.inTime(context.WithoutCancel(ctx), announceWithin)
+	ctx, cancel := p.inTime(context.WithoutCancel(ctx), announceWithin)
 	defer cancel()
-	data, err := cluster.Encode(cluster.Leave{Member: m.incarnation.id, Why: cluster.CauseLeft, By: m.incarnation.id}, m.Wall())
+	data, err := cluster.Encode(cluster.Leave{Member: p.incarnation.id, Why: cluster.CauseLeft, By: p.incarnation.id}, p.Wall())
 	if err == nil {
-		_, err = m.store.Append(ctx, newID(), data)
+		_, err = p.store.Append(ctx, newID(), data)
 	}
 	if err == nil {
-		err = m.leaveName(ctx, m.incarnation)
+		err = p.leaveName(ctx, p.incarnation)
 	}
 	if err != nil {
-		m.log.Warn("can't announce the leave; other members notice when the session ends", "ttl", m.options.TTL, "err", err)
+		p.log.Warn("can't announce the leave; other members notice when the session ends", "ttl", p.options.TTL, "err", err)
 	}
 }

@@ -25,44 +25,44 @@ import (
 const foundAfter = 3 * time.Second
 
 // untilFounding returns how long a member that finds no log still waits; zero or less: no longer.
-func (m *Member) untilFounding() time.Duration {
-	if !m.store.Traits().Shared || m.value.Position() > 0 {
+func (p *player) untilFounding() time.Duration {
+	if !p.store.Traits().Shared || p.value.Position() > 0 {
 		return 0
 	}
-	if m.founds.IsZero() {
-		m.founds = time.Now().Add(foundAfter)
-		m.log.Info("the store holds no cluster: founding one, unless another member knows an earlier one", "in", foundAfter)
+	if p.founds.IsZero() {
+		p.founds = time.Now().Add(foundAfter)
+		p.log.Info("the store holds no cluster: founding one, unless another member knows an earlier one", "in", foundAfter)
 	}
-	return time.Until(m.founds)
+	return time.Until(p.founds)
 }
 
 // startOver has the member join again after the store has lost data, once it has written the floor. Its
 // sequencers make IDs up to their horizons meanwhile, as after a lost session; see Sequencer.adopt.
-func (m *Member) startOver(ctx context.Context, why error) {
-	m.losses.Add(1)
-	m.journal.Write(journal.Line{Do: journal.Loss})
-	m.log.Warn("the store has lost data; joining the cluster again, as the store is now", "err", why)
-	for _, s := range m.Sequencers() {
+func (p *player) startOver(ctx context.Context, why error) {
+	p.losses.Add(1)
+	p.journal.Write(journal.Line{Do: journal.Loss})
+	p.log.Warn("the store has lost data; joining the cluster again, as the store is now", "err", why)
+	for _, s := range p.Sequencers() {
 		s.tell(grant{}, errLostData)
 	}
-	m.tellFloor(ctx, why)
-	if _, err := m.clusterID(ctx); err != nil { // before newcomers put another
-		m.troubles.note(ctx, "the store has lost data; can't write the cluster's ID at present, trying again", err)
+	p.tellFloor(ctx, why)
+	if _, err := p.clusterID(ctx); err != nil { // before newcomers put another
+		p.troubles.note(ctx, "the store has lost data; can't write the cluster's ID at present, trying again", err)
 	}
-	m.watchOnly(nil)
-	m.running.Wait()
-	if m.incarnation != nil {
-		m.closeSession(ctx, m.incarnation)
+	p.watchOnly(nil)
+	p.running.Wait()
+	if p.incarnation != nil {
+		p.closeSession(ctx, p.incarnation)
 	}
-	m.player = newPlayer()
-	m.judge.question.Store(nil)
-	m.lookups.forget()
-	m.rejoins.Add(1)
-	m.miss()
-	m.forget()
+	p.reading = newReading()
+	p.judge.question.Store(nil)
+	p.lookups.forget()
+	p.rejoins.Add(1)
+	p.miss()
+	p.forget()
 	select {
-	case err := <-m.broken: // of the same loss
-		m.log.Debug("the store has lost data", "err", err)
+	case err := <-p.broken: // of the same loss
+		p.log.Debug("the store has lost data", "err", err)
 	default:
 	}
 	_ = retry.Sleep(ctx, backoff.First) // also if the store answers

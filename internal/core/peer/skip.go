@@ -139,14 +139,14 @@ func (m *Member) putSkips(ctx context.Context, s skips, at store.Condition) erro
 }
 
 // learnSkips reads which entries are passed over, under a new session. It returns errSkips when the member has applied one.
-func (m *Member) learnSkips(ctx context.Context) error {
-	s, err := m.readSkips(ctx)
+func (p *player) learnSkips(ctx context.Context) error {
+	s, err := p.readSkips(ctx)
 	if err != nil {
 		return err
 	}
-	before := m.skips
-	m.skips = s
-	if s.since(before, m.value.Position()) {
+	before := p.skips
+	p.skips = s
+	if s.since(before, p.value.Position()) {
 		return errSkips
 	}
 	return nil
@@ -246,35 +246,35 @@ const againEvery = time.Second
 
 // stopAt has the member give no IDs but those reserved, until it can go on replaying the log, or ctx ends. It then replays it again
 // from its beginning, under a new session. The error is one of the store that does not pass.
-func (m *Member) stopAt(ctx context.Context, stop *stopped) error {
-	m.log.Error("this member can't read the log any further: it gives IDs up to its horizons, extends none and claims none. "+
+func (p *player) stopAt(ctx context.Context, stop *stopped) error {
+	p.log.Error("this member can't read the log any further: it gives IDs up to its horizons, extends none and claims none. "+
 		"Start it with a newer program. If none can read the entry, stop all members that have read it, and run firn cluster skip",
 		"position", stop.at, "entry", stop.entry, "err", stop.unreadable.Err)
-	m.stopped.Store(stop)
-	for _, s := range m.Sequencers() {
+	p.stopped.Store(stop)
+	for _, s := range p.Sequencers() {
 		s.tell(grant{}, stop)
 	}
-	m.watchOnly(nil)
-	m.running.Wait()
-	if m.incarnation != nil {
-		m.closeSession(ctx, m.incarnation)
+	p.watchOnly(nil)
+	p.running.Wait()
+	if p.incarnation != nil {
+		p.closeSession(ctx, p.incarnation)
 	}
-	m.player = newPlayer()
-	m.miss()
-	m.publish(m.value, m.entry, m.incarnation) // wakes those who wait for more
+	p.reading = newReading()
+	p.miss()
+	p.publish(p.value, p.entry, p.incarnation) // wakes those who wait for more
 	for retry.Sleep(ctx, retry.Jitter(2*againEvery)) == nil {
-		goes, err := m.goesOn(ctx, stop)
+		goes, err := p.goesOn(ctx, stop)
 		switch {
 		case goes:
-			m.log.Info("this member reads the log again", "position", stop.at)
-			m.publish(cluster.Value{}, "", m.incarnation)
-			m.stopped.Store(nil)
+			p.log.Info("this member reads the log again", "position", stop.at)
+			p.publish(cluster.Value{}, "", p.incarnation)
+			p.stopped.Store(nil)
 			return nil
 		case err != nil && !passes(err):
-			m.stopped.Store(nil)
+			p.stopped.Store(nil)
 			return err
 		case err != nil:
-			m.troubles.note(ctx, "can't read at present whether an entry is passed over, trying again", err)
+			p.troubles.note(ctx, "can't read at present whether an entry is passed over, trying again", err)
 		}
 	}
 	return nil

@@ -246,12 +246,12 @@ func TestNothingIsAppliedBeforeTheReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer session.Close(t.Context())
-		m := &Member{broken: make(chan error, 1), incarnation: &incarnation{session: session}}
+		p := newPlayer(&Member{broken: make(chan error, 1), incarnation: &incarnation{session: session}})
 		for range 100 { // a select has no order
-			m.broken <- errSkips
+			p.broken <- errSkips
 			deliveries := make(chan delivery, 1)
 			deliveries <- delivery{err: store.ErrUnavailable}
-			if err := m.play(t.Context(), deliveries); !errors.Is(err, errSkips) {
+			if err := p.play(t.Context(), deliveries); !errors.Is(err, errSkips) {
 				t.Fatalf("%v; want %v", err, errSkips)
 			}
 		}

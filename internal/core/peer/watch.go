@@ -13,20 +13,20 @@ import (
 
 // watchOnly watches these pulses and no others. It also reports those that are already gone, so it does not
 // matter when a watch begins.
-func (m *Member) watchOnly(ids []string) {
-	for id, cancel := range m.watched {
+func (p *player) watchOnly(ids []string) {
+	for id, cancel := range p.watched {
 		if !slices.Contains(ids, id) {
 			cancel()
-			delete(m.watched, id)
+			delete(p.watched, id)
 		}
 	}
 	for _, id := range ids {
-		if m.watched[id] != nil {
+		if p.watched[id] != nil {
 			continue
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		m.watched[id] = cancel
-		m.running.Go(func() { m.watch(ctx, id) })
+		p.watched[id] = cancel
+		p.running.Go(func() { p.watch(ctx, id) })
 	}
 }
 
@@ -40,31 +40,31 @@ type death struct {
 }
 
 // mourn says in the log that this member has taken out a dead one.
-func (m *Member) mourn(c cluster.Command, out cluster.Outcome) {
+func (p *player) mourn(c cluster.Command, out cluster.Outcome) {
 	leave, ok := c.(cluster.Leave)
-	if !ok || out.Result != cluster.Applied || m.incarnation == nil || leave.By != m.incarnation.id || slices.Contains(m.ids, leave.Member) {
+	if !ok || out.Result != cluster.Applied || p.incarnation == nil || leave.By != p.incarnation.id || slices.Contains(p.ids, leave.Member) {
 		return
 	}
-	m.log.Warn("a member that has not left is out of the cluster: its node is gone, or joins again; its node IDs are free once their time is over",
-		"node", m.dead[leave.Member].node, "member", leave.Member, "why", leave.Why)
+	p.log.Warn("a member that has not left is out of the cluster: its node is gone, or joins again; its node IDs are free once their time is over",
+		"node", p.dead[leave.Member].node, "member", leave.Member, "why", leave.Why)
 }
 
 // watch reports when a pulse is gone, unless ctx ends first.
-func (m *Member) watch(ctx context.Context, id string) {
+func (p *player) watch(ctx context.Context, id string) {
 	for tries := 0; ctx.Err() == nil; tries++ {
-		gone, err := m.store.Gone(ctx, pulseKey(id))
+		gone, err := p.store.Gone(ctx, pulseKey(id))
 		if errors.Is(err, store.ErrRefused) {
-			m.troubles.note(ctx, "can't watch a pulse", err)
+			p.troubles.note(ctx, "can't watch a pulse", err)
 		}
 		if err != nil {
 			_ = retry.Sleep(ctx, backoff.After(tries))
 			continue
 		}
-		kv, _ := m.store.Get(ctx, pulseKey(id)) // for the log alone
+		kv, _ := p.store.Get(ctx, pulseKey(id)) // for the log alone
 		select {
 		case <-gone:
 			select {
-			case m.gone <- pulseGone{id, readPulse(kv.Value).Owner}:
+			case p.gone <- pulseGone{id, readPulse(kv.Value).Owner}:
 			case <-ctx.Done():
 			}
 			return
@@ -74,17 +74,17 @@ func (m *Member) watch(ctx context.Context, id string) {
 }
 
 // called notes a call for pulses, which led to a value, and has the member answer it if it is called or calls itself.
-func (m *Member) called(by string, v cluster.Value) {
-	l := m.incarnation
+func (p *player) called(by string, v cluster.Value) {
+	l := p.incarnation
 	if l == nil {
 		return
 	}
 	called := cluster.Called(v, by)
 	if l.id == by {
-		m.joining.call = call{position: v.Position(), called: called}
+		p.joining.call = call{position: v.Position(), called: called}
 	}
 	if l.id == by || slices.Contains(called, l.id) {
-		m.answer(v.Position())
+		p.answer(v.Position())
 	}
 }
 
@@ -93,45 +93,45 @@ func (m *Member) called(by string, v cluster.Value) {
 // answerMost after the caller's own answer, which shows that the store takes pulses. So nobody waits for the session of a
 // member that died with the store's majority, which a new leader extends; and one that was merely slow joins again. It
 // returns when to look again.
-func (m *Member) collect(ctx context.Context) time.Duration {
-	c := &m.joining.call
+func (p *player) collect(ctx context.Context) time.Duration {
+	c := &p.joining.call
 	if c.position == 0 {
 		return idle
 	}
 	if wait := time.Until(c.next); wait > 0 {
 		return wait
 	}
-	pulses, err := m.Pulses(ctx)
+	pulses, err := p.Pulses(ctx)
 	if err != nil {
-		m.troubles.note(ctx, "can't look for pulses at present, trying again", err)
+		p.troubles.note(ctx, "can't look for pulses at present, trying again", err)
 		c.next = time.Now().Add(retry.Jitter(backoff.Max))
 		return backoff.Max
 	}
 	now := time.Now()
-	if c.heard.IsZero() && pulses[m.incarnation.id].Answers >= c.position {
+	if c.heard.IsZero() && pulses[p.incarnation.id].Answers >= c.position {
 		c.heard = now
 	}
-	dead, silent := c.lacks(m.value, pulses)
+	dead, silent := c.lacks(p.value, pulses)
 	switch {
 	case len(silent) == 0:
 		*c = call{}
 	case c.heard.IsZero():
 		c.next = now.Add(hearBackoff.Max)
-	case now.Before(c.heard.Add(answerMost + crowdOf(m.value))):
-		c.next = c.heard.Add(answerMost + crowdOf(m.value))
+	case now.Before(c.heard.Add(answerMost + crowdOf(p.value))):
+		c.next = c.heard.Add(answerMost + crowdOf(p.value))
 	default:
 		dead = append(dead, silent...)
 		*c = call{}
 	}
 	for _, id := range dead {
-		if _, known := m.dead[id]; !known {
-			m.dead[id] = death{cluster.CauseFoundDead, pulses[id].Owner}
+		if _, known := p.dead[id]; !known {
+			p.dead[id] = death{cluster.CauseFoundDead, pulses[id].Owner}
 		}
 	}
 	if c.position != 0 {
 		return time.Until(c.next)
 	}
-	m.log.Info("looked for dead members", "dead", len(m.dead), "silent", silent, "pulses", len(pulses))
+	p.log.Info("looked for dead members", "dead", len(p.dead), "silent", silent, "pulses", len(pulses))
 	return idle
 }
 

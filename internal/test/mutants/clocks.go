@@ -121,7 +121,7 @@ var clocks = []mutant{
 	},
 	{
 		"nobody answers a question", "internal/core/peer/operator.go",
-		"		m.heard(newQuestion(r.Value(), e.Position, c.By))", "		m.judge.question.Store(new(newQuestion(r.Value(), e.Position, c.By)))",
+		"		p.heard(newQuestion(r.Value(), e.Position, c.By))", "		p.judge.question.Store(new(newQuestion(r.Value(), e.Position, c.By)))",
 		"./internal/core/peer", "^TestAWrongClockJoins$",
 	},
 	{

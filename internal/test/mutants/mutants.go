@@ -139,7 +139,7 @@ var mutants = []mutant{
 	},
 	{
 		"a copy has its twin leave", "internal/core/peer/replay.go",
-		"m.incarnation == nil || m.incarnation.copied.Load()", "m.incarnation == nil",
+		"p.incarnation == nil || p.incarnation.copied.Load()", "p.incarnation == nil",
 		"./internal/core/peer", "^TestACopyThatLeaves$",
 	},
 	{
@@ -149,7 +149,7 @@ var mutants = []mutant{
 	},
 	{
 		"a copy that was away ends the session of its twin", "internal/core/peer/replay.go",
-		"		err = m.mayBeCopied(ctx, old)\n", "",
+		"		err = p.mayBeCopied(ctx, old)\n", "",
 		"./internal/core/peer", "^TestACopyThatWasAwayEndsNoSession$",
 	},
 	{
@@ -385,12 +385,12 @@ var mutants = []mutant{
 	},
 	{
 		"a member does not replay the log again when an entry that it has applied is passed over", "internal/core/peer/skip.go",
-		"	if s.since(before, m.value.Position()) {", "	if false && s.since(before, m.value.Position()) {",
+		"	if s.since(before, p.value.Position()) {", "	if false && s.since(before, p.value.Position()) {",
 		"./internal/core/peer", "^TestSkippedAfterItWasApplied$",
 	},
 	{
 		"more is applied to a value with an entry that is passed over", "internal/core/peer/replay.go",
-		"		case err := <-m.broken: // nothing more is applied to a value that is to go\n			return err\n", "",
+		"		case err := <-p.broken: // nothing more is applied to a value that is to go\n			return err\n", "",
 		"./internal/core/peer", "NothingIsApplied",
 	},
 	{
@@ -652,7 +652,7 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse that is gone is not reported", "internal/core/peer/replay.go",
-		"m.dead[g.id] = death{cluster.CauseSessionEnded, g.node}\n		case err := <-m.broken", "_ = g\n		case err := <-m.broken",
+		"p.dead[g.id] = death{cluster.CauseSessionEnded, g.node}\n		case err := <-p.broken", "_ = g\n		case err := <-p.broken",
 		"./internal/core/peer", "^TestAStandbyTakesOver$",
 	},
 	{
@@ -662,7 +662,7 @@ var mutants = []mutant{
 	},
 	{
 		"a member that was taken out does not come back", "internal/core/peer/replay.go",
-		"(!old.joined || m.value.IsMember(old.id))", "(!old.joined || old.joined)",
+		"(!old.joined || p.value.IsMember(old.id))", "(!old.joined || old.joined)",
 		"./internal/core/peer", "^TestEvictedWhileAlive$",
 	},
 	{
@@ -727,17 +727,17 @@ var mutants = []mutant{
 	},
 	{
 		"a joiner does not say for whom it waits", "internal/core/peer/replay.go",
-		"min(m.collect(ctx), m.sayAwaited(ctx))", "m.collect(ctx)",
+		"min(p.collect(ctx), p.sayAwaited(ctx))", "p.collect(ctx)",
 		"./internal/core/peer", "^TestAJoinSaysWhomItWaitsFor$",
 	},
 	{
 		"a leaving member does not announce it", "internal/core/peer/replay.go",
-		"\t\tm.leaveCluster(ctx)\n", "",
+		"\t\tp.leaveCluster(ctx)\n", "",
 		"./internal/core/peer", "^TestLeavingIsSeenAtOnce$",
 	},
 	{
 		"the log is cut up to the present", "internal/core/peer/checkpoint.go",
-		"m.checkpoint(ctx, before)", "m.checkpoint(ctx, v)",
+		"p.checkpoint(ctx, before)", "p.checkpoint(ctx, v)",
 		"./internal/core/peer", "^TestTheLogIsCut$",
 	},
 	{
@@ -752,7 +752,7 @@ var mutants = []mutant{
 	},
 	{
 		"an outcome that a checkpoint skipped is waited for", "internal/core/peer/replay.go",
-		"			m.miss()\n", "",
+		"			p.miss()\n", "",
 		"./internal/core/peer", "^TestADeclineThatWasCutOff$",
 	},
 	{
@@ -837,7 +837,7 @@ var mutants = []mutant{
 	},
 	{
 		"a member of another region goes on", "internal/core/peer/replay.go",
-		"ok && region != m.options.Region {", "ok && false && region != m.options.Region {",
+		"ok && region != p.options.Region {", "ok && false && region != p.options.Region {",
 		"./internal/core/peer", "OtherRegion",
 	},
 	{
@@ -1177,7 +1177,7 @@ var mutants = []mutant{
 	},
 	{
 		"a member joins again without writing the floor after the store has lost data", "internal/core/peer/rollback.go",
-		"	m.tellFloor(ctx, why)\n", "	_ = why\n",
+		"	p.tellFloor(ctx, why)\n", "	_ = why\n",
 		"./internal/core/peer", "LostData",
 	},
 	{
@@ -1562,7 +1562,7 @@ var mutants = []mutant{
 	},
 	{
 		"an expelled member goes on", "internal/core/peer/operator.go",
-		"slices.Contains(m.ids, c.Member) && r.Value().Expelled(c.Member)", "false",
+		"slices.Contains(p.ids, c.Member) && r.Value().Expelled(c.Member)", "false",
 		"./internal/core/peer", "^TestExpelEndsAProcess$",
 	},
 	{
