@@ -12,7 +12,7 @@
 // and how long one step of it (a tick) is. A [Generator] makes the IDs of one
 // node. Inside a node a counter that only moves forward makes them unique; across
 // nodes the node ID does, so two generators of one layout must never share a node
-// ID. In a single process, choose it; for a cluster, package member leases node
+// ID. In a single process, choose it; for a cluster, package member gets node
 // IDs and keeps that promise through crashes, pauses and wrong clocks.
 //
 // A generator remembers nothing when its process ends. Started again while the clock

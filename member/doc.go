@@ -4,7 +4,7 @@
 //	s, err := m.EnsureSequencer(ctx, "orders", sequencer.Define(firn.Default))
 //	id, err := s.Next(ctx)
 //
-// A member leases node IDs from the cluster, and fences them in time through its store. Whatever happens to the store, the
+// A member claims node IDs, and fences them in time through its store. Whatever happens to the store, the
 // session, the other members or the clock, Next returns a unique ID or an error. While the store is unavailable, a member
 // makes IDs up to its horizon. A member that lost its session, or that the others took for dead, joins again, makes IDs up to
 // its old horizon meanwhile, and switches over.

@@ -1,3 +1,3 @@
-// Package sequencer has what applications say about sequencers, the named ID spaces of a cluster: their definitions, names,
-// and node IDs. It holds values only: package member makes IDs with them.
+// Package sequencer describes sequencers, the named ID spaces of a cluster: their definitions, names and node IDs. It makes no
+// IDs: package member does.
 package sequencer

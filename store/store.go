@@ -1,5 +1,5 @@
-// Package store is the port: what firn needs of a coordination service, and
-// nothing of any particular one. Adapters live in the folders below it, and
+// Package store says what firn needs of a coordination service, and nothing of
+// any particular one: it is the port. Adapters live in the folders below it, and
 // store/storetest holds the contract that each of them must pass.
 //
 // A store is linearizable and does not forget what it committed; clients that

@@ -30,7 +30,7 @@ callers see the same.
 Bench compares all IDs, from all servers and connections. It needs up to 6 bytes
 of memory for each ID, and uses at most 1 GiB; it counts further IDs without
 comparing them. Answers from a server of another cluster count as errors
-(mixed), because two clusters give the same IDs.
+(mixed), because two clusters can give the same IDs.
 
 SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1
 if an ID came twice, if the servers belong to several clusters, or if no call

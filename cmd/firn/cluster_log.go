@@ -127,7 +127,7 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 	lines := bufio.NewScanner(replay.Flushing{Reader: response.Body, Out: out})
 	lines.Buffer(make([]byte, 0, 64<<10), longestEntry)
 	if after := response.Header.Get(httpapi.LogBeginsAfter); after != "" {
-		what := fmt.Sprintf("the log begins after position %.20s: members dropped earlier entries; firn cluster value --at %[1]s shows what it led to", after)
+		what := fmt.Sprintf("the log begins after position %.20s: members dropped earlier entries; firn cluster value --at %[1]s shows what they led to", after)
 		if asJSON {
 			fmt.Fprintln(p.stderr, "firn:", what)
 		} else {

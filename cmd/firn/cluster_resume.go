@@ -10,12 +10,13 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-const resumeHelp = `Resume ends the wait after etcd has lost data.
+const resumeHelp = `Resume ends the wait after the store has lost data.
 
-An etcd that was wiped, or restored from a backup, no longer knows how far node
-IDs were used. Nodes that notice the loss record it in etcd, use up the time
-that they had reserved, and then wait until no earlier ID can repeat: one window
-plus 10 s, by default 40 s. Nodes that start meanwhile wait, too.
+A store that was wiped, or restored from a backup, no longer knows how far node
+IDs were used. Nodes that notice the loss record it in the store, use up the
+time that they had reserved, and then wait until no earlier ID can repeat: the
+longest window plus 10 s, by default 40 s. Nodes that start after that record
+wait, too.
 
 Resume lets all nodes continue at once. Use it only if every process that gave
 IDs before has stopped, and no clock is behind theirs: otherwise IDs can repeat.`
@@ -24,7 +25,7 @@ func (p *program) resumeCommand() *cobra.Command {
 	var o lookOptions
 	c := &cobra.Command{
 		Use:     "resume",
-		Short:   "End the wait after etcd has lost data",
+		Short:   "End the wait after the store has lost data",
 		Long:    resumeHelp,
 		Example: "  firn cluster resume",
 		Args:    noArguments,

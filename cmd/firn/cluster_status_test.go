@@ -188,7 +188,7 @@ func TestLookAsText(t *testing.T) {
 		}
 	}
 	l.cut(t, 4)
-	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what it led to\n"+logHead) {
+	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what they led to\n"+logHead) {
 		t.Errorf("the log that was cut: %s", out)
 	}
 	if _, out, _ := l.firn(t, "cluster log --from 5"); !strings.HasPrefix(out, logHead) {
@@ -313,7 +313,7 @@ func TestLookAsJSON(t *testing.T) {
 	l.cut(t, 4)
 	status, log, errs := l.firn(t, "cluster log --json")
 	if status != 0 || !strings.HasPrefix(log, `{"position":5,`) ||
-		errs != "firn: the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what it led to\n" {
+		errs != "firn: the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what they led to\n" {
 		t.Errorf("the log that was cut: status %d, %s%s", status, errs, log)
 	}
 }

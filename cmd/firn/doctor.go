@@ -39,15 +39,16 @@ prints each setting in force and its source. It does not print secrets.
 With --bundle it writes a gzipped tar archive for support, which only its owner
 can read: the version, this machine's system, these checks with the settings,
 and the node's status, quorum, history, log of the last day, metrics and
-goroutines. It removes passwords, keys and tokens, also encoded ones. It lists
-what is in the file and what is missing; the exit status is 0 once the file is
-written.
+goroutines. It removes keys, tokens and passwords, also encoded ones; passwords
+of fewer than 6 bytes only from the settings. It lists what is in the file and
+what is missing; the exit status is 0 once the file is written.
 
 With --nodes it checks whether nodes belong to one cluster, as all nodes behind
 one address must.
 
 With --regions it asks one node of each region whether the regions' clusters
-share node IDs, and whether sequencers of one name make different IDs.
+share node IDs, and whether sequencers of one name have the same layout, epoch
+and scattering.
 
 Exit statuses: 0 nothing failed, though there may be warnings; 1 a check failed;
 78 the configuration is wrong, with the error of firn serve.`

@@ -66,7 +66,7 @@ func (p *program) bundle(ctx context.Context, path string, s configured, flags *
 	if asJSON {
 		return json.NewEncoder(p.stdout).Encode(bundled{path, parts})
 	}
-	return p.printf("%s is for support. It contains names and addresses, but no passwords, keys or tokens. Its contents:\n%s",
+	return p.printf("%s is for support. Passwords, keys and tokens are removed, names and addresses are not. Its contents:\n%s",
 		console.ShownText(path), doctor.Contents(parts))
 }
 

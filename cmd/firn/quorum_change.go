@@ -22,9 +22,9 @@ node; a majority of the machines must be reachable. LOST is the lost machine's
 address, or the name of its node.
 
 The new machine joins when you start firn serve there, catches up, and becomes a
-voter; firn quorum status shows its progress. The quorum never admits the lost
-machine again. Do not replace a machine that only lost its data: start it again,
-and it gets the data from the others.
+voter; firn quorum status shows its progress. The quorum does not admit the lost
+machine again, unless it replaces another. Do not replace a machine that only
+lost its data: start it again, and it gets the data from the others.
 
 On a terminal replace shows the machines, and asks for the lost one's address.
 If standard input is not a terminal, --yes is required.`
@@ -33,8 +33,9 @@ const quorumRemoveHelp = `Remove takes machines out of the quorum for good, so t
 any node; a majority of the machines must be reachable. MACHINE is an address,
 or the name of a node.
 
-A smaller quorum survives fewer losses: three machines survive one, one machine
-none. Processes on removed machines continue as clients of the others.
+A smaller quorum survives fewer losses: three machines survive the loss of one,
+one machine none. Processes on removed machines continue as clients of the
+others.
 
 On a terminal remove shows the machines, and asks for the addresses. If standard
 input is not a terminal, --yes is required.`
@@ -52,7 +53,7 @@ func (p *program) quorumReplaceCommand() *cobra.Command {
 		body:    func(args []string) any { return httpapi.Replacement{Lost: args[0], Instead: args[1]} },
 		typed:   func(args []string) []string { return args[:1] },
 		ask:     func(args []string) string { return fmt.Sprintf("replace %s by %s", args[0], args[1]) },
-		warning: "The quorum never admits the lost machine again.",
+		warning: "The quorum does not admit the lost machine again.",
 		text: func(args []string, s quorum.Status) string {
 			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\nGive the other nodes this list, too, before their next start.\n",
 				args[1], args[0], strings.Join(machinesLeft(s, args[:1], args[1:]), ","))

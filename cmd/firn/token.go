@@ -65,7 +65,7 @@ func (p *program) tokenCommand() *cobra.Command {
 	}
 	flags, e := c.Flags(), &made.Entry
 	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors", checked(auth.CheckName))
-	addTexts(flags, &e.Allow, "allow", "right", "a right: issue (take IDs), open (open sealed IDs), attach (make a\nserver take a node ID of a sequencer) or admin (manage sequencers\nand look at the cluster); repeat it for several", checkRight)
+	addTexts(flags, &e.Allow, "allow", "right", "a right: issue (take IDs), open (open sealed IDs), attach (make a\nserver take a node ID of a sequencer) or admin (manage sequencers\nand the cluster); repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
 	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that the token is for, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
 	addTexts(flags, &e.Prefixes, "prefix", "pattern", "a prefix that the token may give to sequencers, or a pattern such\nas inv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)

@@ -1,4 +1,4 @@
-// Archive puts a directory into a file that its name says the kind of, .tar.gz or .zip: for packagers. The same directory
+// Archive packs a directory into a .tar.gz or .zip, as the name of the file says: for packagers. The same directory
 // gives the same bytes on every machine: entries are sorted, belong to nobody, and have the time SOURCE_DATE_EPOCH.
 //
 //	archive DIRECTORY FILE

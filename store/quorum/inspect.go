@@ -28,7 +28,7 @@ type Inspection struct {
 // Data is what the data directory of a machine says. The zero value is that of an empty one.
 type Data struct {
 	Cluster string // identity of the cluster that it belongs to; empty: none
-	State   string // empty, promised, formed, started, lost, removed or alone; docs/quorum.md explains them
+	State   string // empty, promised, formed, started, lost, removed or alone; package plan explains them
 }
 
 // Inspect asks every machine, for up to a second, and reads the data directory. Call it instead of Start.

@@ -1,4 +1,4 @@
-// Package floor has the key of a store that says before which instant nobody may use a node ID,
+// Package floor keeps the floor for everybody: the instant before which nobody may use a node ID,
 // because the store may not know how far node IDs were used. Members obey it.
 //
 // Whoever finds that the store has lost data, a member or the store itself, opens the floor: nobody

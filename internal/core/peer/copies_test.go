@@ -270,8 +270,10 @@ func TestAMemberIsSetBack(t *testing.T) {
 			if clock {
 				off = time.Until(sn.at)
 			}
+			sn.cutOff = true // so that it has not found out before its first ID
 			twin := sn.resume("twin", off)
-			twice := side(t, 5*time.Second, sn.reserved, given, twin, b)
+			twice := side(t, time.Second, sn.reserved, given, twin, b)
+			twin.client.CutOff(false)
 			if clock != (twice > 0) {
 				t.Errorf("with the clock set back: %v; %d IDs came twice", clock, twice)
 			}

@@ -1,6 +1,6 @@
-// Package peer is one living member of a cluster. A member joins, replays the log, watches the pulse that the
-// cluster's value assigns to it, and makes IDs with the node IDs that the value grants it, each kept by a fence.
-// This package has the goroutines and the clock; package cluster, which is pure, decides.
+// Package peer is one living member of a cluster. Package member is its public face. A member joins, replays the log,
+// watches the pulse that the cluster's value assigns to it, and makes IDs with the node IDs that the value grants it, each
+// kept by a fence. This package has the goroutines and the clock; package cluster, which is pure, decides.
 //
 // Whatever happens to the store, the session, the other members or the clock, callers of Next get a unique ID or
 // an error. While the store is unavailable, a member makes IDs up to its horizon. A member that lost its session,

@@ -212,7 +212,7 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("the server %s answers: %s (%s)", e.server, e.Failure.Error.Message, e.Failure.Error.Code)
 }
 
-// Is makes an answer with the code "waiting" a member.ErrWaiting.
+// Is makes an answer with the code "waiting" a peer.ErrWaiting.
 func (e *AnswerError) Is(target error) bool {
 	return target == peer.ErrWaiting && e.Failure.Error.Code == "waiting"
 }

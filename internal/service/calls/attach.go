@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-// find returns the issuer of a sequencer's IDs. It returns a member.ErrNotReady when the member is not attached
+// find returns the issuer of a sequencer's IDs. It returns a peer.ErrNotReady when the member is not attached
 // to the sequencer.
 func (s *Service) find(name string) (Issuer, error) {
 	if s.options.Default != nil && name == peer.DefaultSequencer {
@@ -156,7 +156,7 @@ func (s *Service) Attach(ctx context.Context, who *auth.Caller, name string) (_ 
 }
 
 // Detach detaches the member from a sequencer and returns the state it reaches. It returns
-// member.ErrAttachedAgain when another call attached the member meanwhile.
+// peer.ErrAttachedAgain when another call attached the member meanwhile.
 func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ Here, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "detach", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, name)

@@ -32,7 +32,7 @@ type quotaError struct {
 func (e *quotaError) Error() string { return e.error.Error() + ", or " + e.than }
 func (e *quotaError) Unwrap() error { return e.error }
 
-// Create creates a sequencer, and reports whether it did not exist before. It returns a *member.ExistsError when
+// Create creates a sequencer, and reports whether it did not exist before. It returns a *peer.ExistsError when
 // one has another definition, a *cluster.PrefixError when another one has its prefix, and an error of the code Quota when
 // there are as many as Options or the caller's token allow.
 func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (c Created, created bool, err error) {

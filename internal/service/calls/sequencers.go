@@ -35,9 +35,9 @@ type StatusSequencer struct {
 	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
 }
 
-// Here is the answering member's state in a sequencer, see member.State.
+// Here is the answering member's state in a sequencer, see peer.State.
 type Here struct {
-	State string  `json:"state"`           // a member.Phase, or "none": it was never attached
+	State string  `json:"state"`           // a peer.Phase, or "none": it was never attached
 	Node  *int64  `json:"node,omitempty"`  // the node ID in use, while attached, or the first of them
 	Nodes []int64 `json:"nodes,omitempty"` // all node IDs in use, if there are several
 	Place int     `json:"place,omitempty"` // in the waiting line, from 1

@@ -39,7 +39,7 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// Issuer issues the IDs of a sequencer. *member.Sequencer implements it; see its methods.
+// Issuer issues the IDs of a sequencer. *peer.Sequencer implements it; see its methods.
 type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
 	FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error
@@ -48,7 +48,7 @@ type Issuer interface {
 	NodeIDs() []int64
 }
 
-// Member is a member of the cluster, which need not have joined yet. *member.Member implements it; see its
+// Member is a member of the cluster, which need not have joined yet. *peer.Member implements it; see its
 // methods.
 type Member interface {
 	Ready() error

@@ -1,5 +1,5 @@
-// Package codes is the one table of the kinds of errors that callers tell apart, and of what each is in each protocol. Which
-// error is of which kind says package calls.
+// Package codes is the one table of the kinds of errors that callers tell apart, and of what each is in each protocol. Package
+// calls says which error is of which kind.
 package codes
 
 import (

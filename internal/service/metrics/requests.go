@@ -50,7 +50,7 @@ type call struct {
 	latency func() prometheus.Observer
 }
 
-// Done implements server.Call.
+// Done implements calls.Call.
 func (c *call) Done(code codes.Code, n int, took time.Duration) {
 	switch {
 	case code != codes.OK:

@@ -52,7 +52,7 @@ type staged struct {
 	gone    bool // and is no longer asked
 }
 
-// Status implements server.Quorum. The machines of the quorum are those of the first nodes; how far their clocks are ahead
+// Status implements calls.Quorum. The machines of the quorum are those of the first nodes; how far their clocks are ahead
 // is seen by the node's own.
 func (n *staged) Status(context.Context) quorum.Status {
 	q := *n.quorum.Load()

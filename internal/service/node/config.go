@@ -39,7 +39,7 @@ type Config struct {
 
 	MaxConnections int // of callers at a time, on all addresses; 0: as memory and open files allow
 	MaxCalls       int // at a time; 0: as memory allows
-	MaxSequencers  int // in the cluster, at which this node creates no more; 0: server.DefaultMaxSequencers
+	MaxSequencers  int // in the cluster, at which this node creates no more; 0: calls.DefaultMaxSequencers
 
 	// The store. The node sets the Dir, Version, Logger, DialOptions and Fatal of a quorum, and the Logger and
 	// DialOptions of other stores.
@@ -48,14 +48,14 @@ type Config struct {
 	Layout      firn.Layout    // of the default sequencer
 	Node        *int64         // the node ID to use in the default sequencer; nil: any
 	NodeIDs     int            // how many node IDs to ask for in every sequencer; 0: 1
-	Region      cluster.Region // see member.Options
+	Region      cluster.Region // see peer.Options
 	RandomStart bool           // of the default sequencer
 
 	Window       time.Duration // how far ahead of the clock a horizon lies
 	TTL          time.Duration // how long the store keeps the session of a silent node
 	Wait         bool          // wait at the start if no node ID is free or the clock is wrong
 	Order        peer.Order    // what to do where existing IDs are ahead of the clock
-	NoAutoAttach bool          // see server.Options
+	NoAutoAttach bool          // see calls.Options
 	NoForward    bool          // calls for IDs are answered here, or not at all
 
 	TextIDs    bool            // IDs in JSON are strings where a call does not ask for numbers
@@ -70,7 +70,7 @@ type Config struct {
 
 	Name string // for people; what others see it under has a number behind it while another node has it. Empty: the name of the host
 
-	Journal string // the file to which the journal is appended, see member.Options; empty: none
+	Journal string // the file to which the journal is appended, see peer.Options; empty: none
 
 	Logger *slog.Logger  // nil: nothing is logged
 	Build  metrics.Build // of this program, for metrics and traces

@@ -92,7 +92,7 @@ func (m *Member) Value() cluster.Value {
 	return m.value
 }
 
-// Log returns Journal, and a member.ErrNotReady when there is none.
+// Log returns Journal, and a peer.ErrNotReady when there is none.
 func (m *Member) Log() (store.Log, error) {
 	if m.Journal == nil {
 		return nil, fmt.Errorf("%w: its store is not open yet", peer.ErrNotReady)
@@ -234,7 +234,7 @@ func (m *Member) SetPolicy(_ context.Context, shares []cluster.Share) error {
 	return m.order(cluster.SetPolicy{Shares: shares})
 }
 
-// order applies a command to the value, and returns a *member.RefusedError when it is refused.
+// order applies a command to the value, and returns a *peer.RefusedError when it is refused.
 func (m *Member) order(c cluster.Command) error {
 	if err := m.Ready(); err != nil {
 		return err

@@ -19,7 +19,7 @@ var floors = []floor{
 	{"operations", "what people run beside a node", []string{"internal/ops/"}},
 	{"service", "what answers calls", []string{"internal/service/"}},
 	{"core", "what makes IDs unique", []string{"member", "internal/core/"}},
-	{"stores", "clients of coordination services, and of firn's own", []string{"store/", "client"}},
+	{"stores", "clients of coordination services, and of a firn service", []string{"store/", "client"}},
 	{"base", "small helpers of several floors", []string{"internal/base/"}},
 	{"library", "IDs, and what others agree on", []string{".", "sequencer", "store", "api/firnv1"}},
 }

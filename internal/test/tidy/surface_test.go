@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 //	go test ./internal/test/tidy -update
 func TestTheSurfaceIsKnown(t *testing.T) {
 	var b strings.Builder
+	b.WriteString("What applications can import, by package, one line each. Written by: go test ./internal/test/tidy -update\n\n")
 	entries := 0
 	for _, pkg := range public {
 		if pkg == "api/firnv1" { // is made from api/firn/v1
@@ -86,6 +88,9 @@ func parsed(t *testing.T, pkg string) (*token.FileSet, []*ast.File) {
 	return fset, files
 }
 
+// isReceiver is the beginning of a method, up to the name of its type.
+var isReceiver = regexp.MustCompile(`^func \((\w+ )?\*?$`)
+
 func receiver(d *ast.FuncDecl) *ast.Ident {
 	of := d.Recv.List[0].Type
 	if star, ok := of.(*ast.StarExpr); ok {
@@ -129,8 +134,8 @@ func exported(t *testing.T, fset *token.FileSet, f *ast.File, kind token.Token, 
 			for _, line := range surface(t, pkg) { // of the type that it stands for
 				if of := "type " + sel.Sel.Name; line == of || strings.HasPrefix(line, of+" ") || strings.HasPrefix(line, of+".") {
 					lines = append(lines, "type "+s.Name.Name+strings.TrimPrefix(line, of))
-				} else if strings.HasPrefix(line, "func (") && strings.Contains(strings.SplitN(line, ")", 2)[0]+")", sel.Sel.Name+")") {
-					lines = append(lines, line)
+				} else if head, method, ok := strings.Cut(line, sel.Sel.Name+") "); ok && isReceiver.MatchString(head) {
+					lines = append(lines, head+s.Name.Name+") "+method)
 				}
 			}
 			return lines
@@ -164,7 +169,7 @@ func of(fset *token.FileSet, s *ast.TypeSpec) string {
 func members(fset *token.FileSet, name string, list *ast.FieldList) (lines []string) {
 	for _, field := range list.List {
 		what := text(fset, field.Type)
-		if len(field.Names) == 0 {
+		if embedded := what[strings.LastIndexAny(what, "*.")+1:]; len(field.Names) == 0 && ast.IsExported(embedded) {
 			lines = append(lines, fmt.Sprintf("type %s.%s", name, what))
 		}
 		for _, n := range field.Names {

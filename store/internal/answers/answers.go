@@ -1,4 +1,4 @@
-// Package answers says what every store takes from its service. A service may be wrong, or somebody else may answer in
+// Package answers checks the answers of a service, for every store. A service may be wrong, or somebody else may answer in
 // its place: so each store checks the shape of what it reads before it uses it, and takes no more memory than this.
 package answers
 
