@@ -126,17 +126,17 @@ func (m *Member) tellVerdict(was, is clocks.Verdict) {
 }
 
 // heard notes a question of the log, and has the member answer it if it is asked. Called by the player.
-func (m *Member) heard(q question) {
-	m.judge.question.Store(&q)
-	if m.incarnation != nil && slices.Contains(q.asked, m.incarnation.id) {
-		m.answer(q.position)
+func (p *player) heard(q question) {
+	p.judge.question.Store(&q)
+	if p.incarnation != nil && slices.Contains(q.asked, p.incarnation.id) {
+		p.answer(q.position)
 	}
 }
 
 // answer has the pulse written at once, as the entry at a position asks for. Called by the player.
-func (m *Member) answer(position int64) {
-	m.incarnation.answers.Store(position)
-	m.renewSoon()
+func (p *player) answer(position int64) {
+	p.incarnation.answers.Store(position)
+	p.renewSoon()
 }
 
 // adjust brings ID time to the wall, which is believed. A member without node IDs takes the wall's time, whichever way
@@ -198,9 +198,7 @@ func (m *Member) endClaim(n int) {
 // idle reports whether the member has no node ID, and has given no ID beyond what the wall shows now: its clock may
 // go back.
 func (m *Member) idle() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.sequencers {
+	for _, s := range m.registry.all() {
 		for _, l := range s.status.Load().lanes {
 			if l.state.Tenures != [2]attachment.Tenure{} || l.used.After(m.Wall()) {
 				return false

@@ -49,10 +49,10 @@ func (n *node) snapshot() *snapshot {
 	sn.session, sn.losses = l.session, m.losses.Load()
 	sn.member.value, sn.member.entry, sn.member.floorAt = m.value, m.entry, m.floorAt
 	sn.member.mark.Store(m.mark.Load())
-	for name, s := range m.sequencers {
+	for _, s := range m.registry.all() {
 		st := *s.status.Load()
 		st.lanes = slices.Clone(st.lanes)
-		sn.statuses[name] = st
+		sn.statuses[s.name] = st
 		for _, l := range st.lanes {
 			for _, t := range l.tenures {
 				if t.fence != nil {
@@ -98,7 +98,7 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 		store: at, options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		renew: make(chan struct{}, 1), renewing: make(lock, 1),
-		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
+		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, registry: registry{sequencers: map[string]*Sequencer{}},
 		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(),
 		value: sn.member.value, entry: sn.member.entry, hasJoined: true, floorAt: sn.member.floorAt,
 	}
@@ -140,15 +140,15 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 		}
 		s.status.Store(&st)
 		s.update(func(*status) {})
-		m.sequencers[name] = s
+		m.registry.sequencers[name] = s
 		if name == DefaultSequencer {
 			n.seq.Store(s)
 		}
 	}
-	m.showSequencersLocked()
+	m.registry.show()
 	m.store = nil // run opens it, and sequencers run only then
-	for _, s := range m.sequencers {
-		m.holding.Go(func() {
+	for _, s := range m.registry.sequencers {
+		m.registry.serving.Go(func() {
 			for _, err := m.opened(); err != nil; _, err = m.opened() {
 				time.Sleep(time.Microsecond)
 			}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/firn-id/firn/internal/core/attachment"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -81,32 +79,14 @@ func (m *Member) Create(ctx context.Context, name string, d cluster.Definition, 
 // Sequencers returns, ordered by name, the sequencers that this member was ever attached to and that were not
 // destroyed. Value has all sequencers of the cluster.
 func (m *Member) Sequencers() []*Sequencer {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make([]*Sequencer, 0, len(m.sequencers))
-	for _, s := range m.sequencers {
-		if !s.status.Load().destroyed() {
-			all = append(all, s)
-		}
-	}
-	slices.SortFunc(all, func(a, b *Sequencer) int { return strings.Compare(a.name, b.name) })
-	return all
+	return slices.DeleteFunc(m.registry.all(), func(s *Sequencer) bool { return s.status.Load().destroyed() })
 }
 
 // Sequencer returns the sequencer of a name if this member was ever attached to it, and false otherwise. It does
 // not ask the store.
 func (m *Member) Sequencer(name string) (*Sequencer, bool) {
-	all := m.found.Load() // without a lock: every call for an ID runs this
-	if all == nil {
-		return nil, false
-	}
-	s := (*all)[name]
+	s := m.registry.find(name)
 	return s, s != nil && !s.status.Load().destroyed()
-}
-
-func (m *Member) showSequencersLocked() {
-	all := maps.Clone(m.sequencers)
-	m.found.Store(&all)
 }
 
 // create makes sure that the sequencer exists with this definition, and reports whether it is new.
@@ -218,30 +198,15 @@ func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (
 
 // handle returns the member's handle of this sequencer, or a new one, for which who has asked.
 func (m *Member) handle(name string, v cluster.Sequencer, who string) (*Sequencer, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.sequencers[name]
-	switch {
-	case m.leaving:
-		return nil, errHasLeft
-	case s != nil && (s.adopt(v) || s.status.Load().created >= v.Created()):
-		return s, nil
-	}
-	if s != nil { // this may be known here before the player notes it
-		s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
-	}
-	s = m.newSequencer(name, v)
-	s.asker.Store(&who)
-	m.sequencers[name] = s
-	m.showSequencersLocked()
-	m.holding.Go(func() {
-		s.run(m.serving)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.sequencers[name] == s {
-			delete(m.sequencers, name)
-			m.showSequencersLocked()
+	return m.registry.replace(name, func(s *Sequencer) *Sequencer {
+		if s != nil && (s.adopt(v) || s.status.Load().created >= v.Created()) {
+			return s
 		}
-	})
-	return s, nil
+		if s != nil { // this may be known here before the player notes it
+			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
+		}
+		s = m.newSequencer(name, v)
+		s.asker.Store(&who)
+		return s
+	}, func(s *Sequencer) { s.run(m.serving) })
 }

@@ -304,7 +304,7 @@ func (l *lane) decline(ctx context.Context) error {
 // giveBack releases a node ID, unless the store has lost it, or a copy of this process may hold it.
 func (l *lane) giveBack(ctx context.Context, slot int) error {
 	if t := l.current().tenures[slot]; !l.m.stale(t) {
-		ctx, cancel := l.m.inTime(ctx, returnWithin)
+		ctx, cancel := l.m.registry.inTime(ctx, returnWithin)
 		defer cancel()
 		err := t.fence.Release(ctx, func() time.Time {
 			if t.generator == nil {

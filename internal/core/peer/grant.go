@@ -11,26 +11,24 @@ import (
 )
 
 // attaches returns the commands that attach the member where it wants to be, and detach it elsewhere.
-func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.leaving { // leaving detaches it everywhere
+func (p *player) attaches(v cluster.Value, id string) []cluster.Command {
+	if p.registry.leaving() { // which detaches it everywhere
 		return nil
 	}
 	var owed []cluster.Command
 	for name, q := range v.Sequencers() {
 		st := new(status)
-		if s := m.sequencers[name]; s != nil {
+		if s := p.registry.find(name); s != nil {
 			if now := s.status.Load(); now.created == q.Created() {
 				st = now
 			}
 		}
-		switch attached, drained := q.Attached(id), m.drainedLocked(name, q, id); {
+		switch attached, drained := q.Attached(id), p.drained(name, q, id); {
 		case drained && !q.Drained(id): // under a former member ID
 			owed = append(owed, cluster.Drain{Sequencer: name, Member: id})
 		case drained:
 		case st.wanted && !attached:
-			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition()), NodeIDs: int64(m.options.NodeIDs)})
+			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: p.options.wish(name, q.Definition()), NodeIDs: int64(p.options.NodeIDs)})
 		case attached && !st.wanted && st.empty(): // the next member to attach finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
@@ -67,24 +65,22 @@ func (g grant) plain() attachment.Grant {
 }
 
 // grant tells the sequencers their grants by the value.
-func (m *Member) grant(ctx context.Context) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.sequencers {
-		if s.awaitsLog(m.value) {
+func (p *player) grant(ctx context.Context) {
+	for _, s := range p.registry.all() {
+		if s.awaitsLog(p.value) {
 			continue
 		}
-		m.renewLocked(ctx, s.fences.Window)
-		v, ok := s.in(m.value)
-		held := v.Held(m.incarnation.id)
-		_, drained := m.drains[s.name] // also while it joins again
+		p.renewLocked(ctx, s.fences.Window)
+		v, ok := s.in(p.value)
+		held := v.Held(p.incarnation.id)
+		_, drained := p.drains[s.name] // also while it joins again
 		switch {
 		case !ok:
 			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
 		case len(held) > 0:
-			s.deal(m.incarnation, held)
-		case v.Attached(m.incarnation.id):
-			s.tell(m.inLine(s, v))
+			s.deal(p.incarnation, held)
+		case v.Attached(p.incarnation.id):
+			s.tell(p.inLine(s, v))
 		case drained:
 			s.tell(grant{kind: attachment.Unwanted, drained: true}, ErrDrained)
 		default:
@@ -94,10 +90,10 @@ func (m *Member) grant(ctx context.Context) {
 }
 
 // inLine returns the grant of a member that is attached and has no node ID, and why it has none.
-func (m *Member) inLine(s *Sequencer, v cluster.Sequencer) (grant, error) {
-	g := grant{kind: attachment.InLine, incarnation: m.incarnation, place: int64(slices.Index(v.Waiting(), m.incarnation.id) + 1)}
-	policy := m.value.Policy()
-	serves, ok := m.value.Assigned(m.incarnation.id)
+func (p *player) inLine(s *Sequencer, v cluster.Sequencer) (grant, error) {
+	g := grant{kind: attachment.InLine, incarnation: p.incarnation, place: int64(slices.Index(v.Waiting(), p.incarnation.id) + 1)}
+	policy := p.value.Policy()
+	serves, ok := p.value.Assigned(p.incarnation.id)
 	if ok && serves != s.name && slices.ContainsFunc(policy, func(share cluster.Share) bool { return share.Sequencer == s.name }) {
 		g.serves = serves
 		return g, fmt.Errorf("%w: the cluster's policy (%s) has this member serve %q; it takes over by itself when members come and go and the policy needs it here",

@@ -81,7 +81,7 @@ func (m *Member) closeSession(ctx context.Context, l *incarnation) {
 	if l.copied.Load() {
 		return
 	}
-	ctx, cancel := m.inTime(context.WithoutCancel(ctx), leaveWithin)
+	ctx, cancel := m.registry.inTime(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
 	if err := l.session.Close(ctx); err != nil {
 		m.log.Warn("can't close the session; it ends by itself", "ttl", l.session.TTL(), "err", err)

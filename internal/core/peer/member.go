@@ -46,7 +46,6 @@ type Member struct {
 
 	serving context.Context         // ends when the sequencers must end
 	release context.CancelCauseFunc // ends it, and says why
-	holding sync.WaitGroup          // the goroutines of the sequencers
 
 	judge    judge         // of the wall clock
 	believed atomic.Uint64 // how many steps ahead ID time has followed
@@ -79,7 +78,7 @@ type Member struct {
 
 	tail tail
 
-	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
+	registry registry
 
 	mu          sync.Mutex    // guards what follows
 	value       cluster.Value // that it has reached
@@ -91,13 +90,9 @@ type Member struct {
 	hasJoined   bool          // under this incarnation or an earlier one
 	changed     chan struct{} // closed when value or incarnation changes
 	outcomes    map[string]chan<- outcome
-	sequencers  map[string]*Sequencer
 	windows     map[time.Duration]bool // those whose fences are renewed
-	drains      map[string]drain       // of this member, by the name of the sequencer
 	claims      int                    // how many claims are under way; -1: ID time follows the wall, and there can be none
-	leaving     bool
-	left        time.Time // when it began to leave
-	err         error     // why it ended
+	err         error                  // why it ended
 
 	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
 }
@@ -131,7 +126,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		renew: make(chan struct{}, 1), renewing: make(lock, 1),
-		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
+		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, registry: registry{sequencers: map[string]*Sequencer{}},
 		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock),
 		lookups: newLookups(),
 		journal: journal.NewWriter(options.Journal, func(err error) {
@@ -190,31 +185,11 @@ func (m *Member) Ready() error {
 // ErrNotReady. It takes at most 5 s, also while the store is out of reach. The other members do the rest once the
 // session has ended.
 func (m *Member) Leave() {
-	m.leaves()
+	m.registry.leave()
 	m.release(errLeft)
-	m.holding.Wait()
+	m.registry.serving.Wait()
 	m.stop()
 	<-m.done
-}
-
-// leaves notes that it begins to leave.
-func (m *Member) leaves() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.leaving {
-		m.leaving, m.left = true, time.Now()
-	}
-}
-
-// inTime returns a context that ends so long after the member began to leave; from now, if it does not leave.
-func (m *Member) inTime(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	from := time.Now()
-	if m.leaving {
-		from = m.left
-	}
-	return context.WithDeadline(ctx, from.Add(within))
 }
 
 // Done is closed when the member has ended: by Leave, or because it can't go on, see Err.

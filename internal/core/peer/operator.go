@@ -161,16 +161,16 @@ func (p *player) skipTo(v cluster.Value) error {
 
 // yield stops the use of a node ID that was moved to another member. That one waits for it; and where the two exchange
 // node IDs, each would wait for the other otherwise.
-func (m *Member) yield(c cluster.Move, before, after cluster.Value) {
-	if m.incarnation == nil {
+func (p *player) yield(c cluster.Move, before, after cluster.Value) {
+	if p.incarnation == nil {
 		return
 	}
 	was, _ := before.Sequencer(c.Sequencer)
 	is, _ := after.Sequencer(c.Sequencer)
-	if had, has := was.Held(m.incarnation.id), is.Held(m.incarnation.id); !slices.Contains(had, c.Node) || slices.Contains(has, c.Node) {
+	if had, has := was.Held(p.incarnation.id), is.Held(p.incarnation.id); !slices.Contains(had, c.Node) || slices.Contains(has, c.Node) {
 		return
 	}
-	s, ok := m.Sequencer(c.Sequencer)
+	s, ok := p.Sequencer(c.Sequencer)
 	if !ok {
 		return
 	}
@@ -186,9 +186,9 @@ func (m *Member) yield(c cluster.Move, before, after cluster.Value) {
 // goAway ends the sequencers at once, gives their node IDs back, and leaves the cluster, in which the member may be
 // under another ID by now.
 func (p *player) goAway(ctx context.Context, why error) {
-	p.leaves()
+	p.registry.leave()
 	p.release(why)
-	p.holding.Wait()
+	p.registry.serving.Wait()
 	p.leaveCluster(ctx)
 }
 
@@ -200,47 +200,45 @@ type drain struct {
 
 // noteDrain notes whether the value has this member drained of a sequencer, under an ID that it has or had.
 func (p *player) noteDrain(name, id string, v cluster.Value) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if q, ok := v.Sequencer(name); ok && v.IsMember(id) && slices.Contains(p.ids, id) {
-		p.drainedLocked(name, q, id)
+		p.drained(name, q, id)
 	}
 }
 
-// drainedLocked reports whether this member, under this ID, is or must be drained of a sequencer. A drain outlives the
+// drained reports whether this member, under this ID, is or must be drained of a sequencer. A drain outlives the
 // member ID: it ends when the value has it undone under the ID that it was for.
-func (m *Member) drainedLocked(name string, q cluster.Sequencer, id string) bool {
-	d, was := m.drains[name]
+func (p *player) drained(name string, q cluster.Sequencer, id string) bool {
+	d, was := p.drains[name]
 	switch {
 	case q.Drained(id):
-		m.drains[name] = drain{created: q.Created(), as: id}
+		p.drains[name] = drain{created: q.Created(), as: id}
 		return true
 	case !was:
 		return false
 	case d.as == id, d.created != 0 && d.created != q.Created():
-		delete(m.drains, name)
+		delete(p.drains, name)
 		return false
 	default:
-		m.drains[name] = drain{created: q.Created(), as: d.as}
+		p.drains[name] = drain{created: q.Created(), as: d.as}
 		return true
 	}
 }
 
 // followPolicy attaches the member to the sequencers of the cluster's policy.
-func (m *Member) followPolicy(ctx context.Context) {
-	if !m.value.IsMember(m.incarnation.id) {
+func (p *player) followPolicy(ctx context.Context) {
+	if !p.value.IsMember(p.incarnation.id) {
 		return
 	}
-	for _, share := range m.value.Policy() {
-		q, ok := m.value.Sequencer(share.Sequencer)
-		if _, has := m.Sequencer(share.Sequencer); !ok || has {
+	for _, share := range p.value.Policy() {
+		q, ok := p.value.Sequencer(share.Sequencer)
+		if _, has := p.Sequencer(share.Sequencer); !ok || has {
 			continue
 		}
-		if err := m.options.ValidateFor(share.Sequencer, q.Definition()); err != nil {
-			m.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy", fmt.Errorf("%w: %w", ErrUnfit, err))
+		if err := p.options.ValidateFor(share.Sequencer, q.Definition()); err != nil {
+			p.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy", fmt.Errorf("%w: %w", ErrUnfit, err))
 			continue
 		}
-		_, _ = m.handle(share.Sequencer, q, "") // an error says that the member leaves
+		_, _ = p.handle(share.Sequencer, q, "") // an error says that the member leaves
 	}
 }
 

@@ -52,7 +52,7 @@ func (m *Member) needs(ctx context.Context, window time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	needed := window == m.options.Window
-	for _, s := range m.sequencers {
+	for _, s := range m.registry.all() {
 		needed = needed || s.fences.Window == window
 	}
 	needed = needed && ctx.Err() == nil

@@ -17,12 +17,15 @@ import (
 type player struct {
 	*Member
 	reading
-	skips skips    // as read under the latest session
-	ids   []string // all member IDs that this process has had
+	skips  skips            // as read under the latest session
+	ids    []string         // all member IDs that this process has had
+	drains map[string]drain // of them, by the name of the sequencer
 }
 
 // newPlayer returns the player of a member.
-func newPlayer(m *Member) *player { return &player{Member: m, reading: newReading()} }
+func newPlayer(m *Member) *player {
+	return &player{Member: m, reading: newReading(), drains: map[string]drain{}}
+}
 
 // reading is what a player knows of the log that it reads. It forgets that where it begins again.
 type reading struct {
@@ -94,11 +97,7 @@ func (p *player) run(ctx context.Context, open func(context.Context) (store.Stor
 func (p *player) playOn(ctx context.Context) error {
 	watching, stop := context.WithCancel(p.serving)
 	defer stop()
-	p.mu.Lock()
-	if !p.leaving {
-		p.holding.Go(func() { p.watchResumes(watching) }) // also while it starts over
-	}
-	p.mu.Unlock()
+	p.registry.serve(func() { p.watchResumes(watching) }) // also while it starts over
 	for {
 		playing, cancel := context.WithCancel(ctx)
 		p.mu.Lock()
@@ -293,9 +292,7 @@ func (p *player) leaveBehind(ctx context.Context, old, l *incarnation) {
 	p.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "copied", old.copied.Load(), "member", l.id)
 	if old.copied.Load() { // what is said to its former members is said to a copy of this process
 		p.ids = nil
-		p.mu.Lock()
 		clear(p.drains)
-		p.mu.Unlock()
 		return
 	}
 	p.closeSession(ctx, old)
@@ -391,44 +388,44 @@ func (p *player) decode(e store.LogEntry) (cluster.Entry, error) {
 }
 
 // publish shows the value, which an entry led to, and the incarnation to other goroutines.
-func (m *Member) publish(v cluster.Value, entry string, l *incarnation) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.value, m.entry, m.incarnation = v, entry, l
-	m.hasJoined = m.hasJoined || l != nil && v.IsMember(l.id)
+func (p *player) publish(v cluster.Value, entry string, l *incarnation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.value, p.entry, p.incarnation = v, entry, l
+	p.hasJoined = p.hasJoined || l != nil && v.IsMember(l.id)
 	if v.Position() == 0 { // it begins to read, perhaps another log
-		m.tail.restart(v)
+		p.tail.restart(v)
 	}
-	close(m.changed)
-	m.changed = make(chan struct{})
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 // awaited reports whether a caller waits for an entry.
-func (m *Member) awaited(entry string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.outcomes[entry] != nil
+func (p *player) awaited(entry string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outcomes[entry] != nil
 }
 
 // settle sends outcomes to the callers that wait for entries, once the published value has reached them.
-func (m *Member) settle(outcomes map[string]outcome) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (p *player) settle(outcomes map[string]outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for entry, o := range outcomes {
-		if came, ok := m.outcomes[entry]; ok {
+		if came, ok := p.outcomes[entry]; ok {
 			came <- o
-			delete(m.outcomes, entry)
+			delete(p.outcomes, entry)
 		}
 	}
 }
 
 // miss tells all waiting callers that the member may have skipped their entries.
-func (m *Member) miss() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for entry, came := range m.outcomes {
+func (p *player) miss() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for entry, came := range p.outcomes {
 		came <- outcome{missed: true}
-		delete(m.outcomes, entry)
+		delete(p.outcomes, entry)
 	}
 }
 
@@ -441,7 +438,7 @@ func (p *player) leaveCluster(ctx context.Context) {
 	if !pending && !p.value.IsMember(p.incarnation.id) && len(p.pending) == 0 {
 		return
 	}
-	ctx, cancel := p.inTime(context.WithoutCancel(ctx), announceWithin)
+	ctx, cancel := p.registry.inTime(context.WithoutCancel(ctx), announceWithin)
 	defer cancel()
 	data, err := cluster.Encode(cluster.Leave{Member: p.incarnation.id, Why: cluster.CauseLeft, By: p.incarnation.id}, p.Wall())
 	if err == nil {

@@ -139,22 +139,22 @@ func (m *Member) keepsAll(ctx context.Context, losses int64) error {
 }
 
 // forget clears what the member knows about the cluster. It must find its sequencers in the log again.
-func (m *Member) forget() {
-	m.publish(cluster.Value{}, "", nil)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.hasJoined, m.missed = false, time.Time{}
-	for name, d := range m.drains {
-		m.drains[name] = drain{as: d.as}
+func (p *player) forget() {
+	p.publish(cluster.Value{}, "", nil)
+	p.mu.Lock()
+	p.hasJoined, p.missed = false, time.Time{}
+	p.mu.Unlock()
+	for name, d := range p.drains {
+		p.drains[name] = drain{as: d.as}
 	}
-	for _, s := range m.sequencers {
+	for _, s := range p.registry.all() {
 		st := s.status.Load()
 		if st.destroyed() {
 			continue
 		}
 		s.update(func(st *status) { st.created = 0 })
-		if st.wanted && st.ensured && !m.leaving {
-			m.holding.Go(func() { s.createAgain(m.serving) })
+		if st.wanted && st.ensured {
+			p.registry.serve(func() { s.createAgain(p.serving) })
 		}
 	}
 }

@@ -721,8 +721,8 @@ var mutants = []mutant{
 		"./store/quorum/internal/port", "TestEstablishedConnectionsAreLimited",
 	},
 	{
-		"a leaving member takes as long for each step", "internal/core/peer/member.go",
-		"		from = m.left\n", "		_ = m.left\n",
+		"a leaving member takes as long for each step", "internal/core/peer/registry.go",
+		"	if from.IsZero() {\n		from = time.Now()", "	if true {\n		from = time.Now()",
 		"./internal/core/peer", "^TestLeaveWhileTheStoreIsAway$",
 	},
 	{
@@ -1567,7 +1567,7 @@ var mutants = []mutant{
 	},
 	{
 		"a member that was drained attaches under its next ID", "internal/core/peer/grant.go",
-		"m.drainedLocked(name, q, id)", "q.Drained(id)",
+		"p.drained(name, q, id)", "q.Drained(id)",
 		"./internal/core/peer", "^TestWhatIsDrainedStaysDrained$",
 	},
 	{
