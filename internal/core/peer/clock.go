@@ -118,7 +118,7 @@ func (m *Member) tellVerdict(was, is clocks.Verdict) {
 		m.log.Info("other members agree with this machine's clock again", "clock", is)
 	}
 	if was.Out() != is.Out() {
-		m.renewSoon()
+		m.keeper.hurry()
 		for _, s := range m.Sequencers() {
 			s.poke()
 		}
@@ -136,7 +136,7 @@ func (p *player) heard(q question) {
 // answer has the pulse written at once, as the entry at a position asks for. Called by the player.
 func (p *player) answer(position int64) {
 	p.incarnation.answers.Store(position)
-	p.renewSoon()
+	p.keeper.hurry()
 }
 
 // adjust brings ID time to the wall, which is believed. A member without node IDs takes the wall's time, whichever way

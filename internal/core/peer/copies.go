@@ -68,10 +68,10 @@ func (m *Member) mayBeCopied(ctx context.Context, l *incarnation) error {
 	if l.copied.Load() {
 		return nil
 	}
-	if err := m.renewing.lock(ctx); err != nil {
+	if err := m.keeper.writing.lock(ctx); err != nil {
 		return err
 	}
-	defer m.renewing.unlock()
+	defer m.keeper.writing.unlock()
 	kv, err := m.store.Get(ctx, pulseKey(l.id))
 	if err == nil && kv.Version != 0 && kv.Version >= l.pulse {
 		if m.isTwins(l, readPulse(kv.Value)) {

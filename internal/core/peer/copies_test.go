@@ -97,9 +97,9 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 	m := &Member{
 		store: at, options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
-		renew: make(chan struct{}, 1), renewing: make(lock, 1),
+		keeper:  keeper{writing: make(lock, 1), soon: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, registry: registry{sequencers: map[string]*Sequencer{}},
-		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(),
+		clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(),
 		value: sn.member.value, entry: sn.member.entry, hasJoined: true, floorAt: sn.member.floorAt,
 	}
 	m.judge = judge{others: m, clock: options.Clock, judging: make(lock, 1)}

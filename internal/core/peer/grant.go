@@ -70,7 +70,7 @@ func (p *player) grant(ctx context.Context) {
 		if s.awaitsLog(p.value) {
 			continue
 		}
-		p.renewLocked(ctx, s.fences.Window)
+		p.renew(ctx, s.fences.Window)
 		v, ok := s.in(p.value)
 		held := v.Held(p.incarnation.id)
 		_, drained := p.drains[s.name] // also while it joins again

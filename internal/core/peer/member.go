@@ -49,19 +49,13 @@ type Member struct {
 
 	judge    judge         // of the wall clock
 	believed atomic.Uint64 // how many steps ahead ID time has followed
-	renewing lock          // held while the pulse is written, with the horizons of the own window or of all
-	renew    chan struct{} // has them written soon
 
-	rejoins    atomic.Uint64
-	copies     atomic.Uint64             // how often it started over since there may be a copy of it
-	copiedAt   atomic.Pointer[time.Time] // when it did last; nil: never
-	losses     atomic.Int64              // how often the store has lost data; changed by the goroutine that plays the log
-	window     atomic.Int64              // the longest that the store ever had, in nanoseconds
-	extensions extensions
-	roundTrip  atomic.Int64              // of the latest write of the pulse, in nanoseconds
-	rest       atomic.Int64              // for how long the log is left alone after a batch, in nanoseconds
-	answered   atomic.Pointer[time.Time] // when the store answered it; nil: never
-	lookups    lookups
+	rejoins  atomic.Uint64
+	copies   atomic.Uint64             // how often it started over since there may be a copy of it
+	copiedAt atomic.Pointer[time.Time] // when it did last; nil: never
+	losses   atomic.Int64              // how often the store has lost data; changed by the goroutine that plays the log
+	window   atomic.Int64              // the longest that the store ever had, in nanoseconds
+	lookups  lookups
 
 	stop context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
@@ -79,6 +73,7 @@ type Member struct {
 	tail tail
 
 	registry registry
+	keeper   keeper // of the fences and the pulse
 
 	mu          sync.Mutex    // guards what follows
 	value       cluster.Value // that it has reached
@@ -90,11 +85,8 @@ type Member struct {
 	hasJoined   bool          // under this incarnation or an earlier one
 	changed     chan struct{} // closed when value or incarnation changes
 	outcomes    map[string]chan<- outcome
-	windows     map[time.Duration]bool // those whose fences are renewed
-	claims      int                    // how many claims are under way; -1: ID time follows the wall, and there can be none
-	err         error                  // why it ended
-
-	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
+	claims      int   // how many claims are under way; -1: ID time follows the wall, and there can be none
+	err         error // why it ended
 }
 
 // outcome is the outcome of a command that a caller waits for.
@@ -125,9 +117,9 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	m := &Member{
 		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
-		renew: make(chan struct{}, 1), renewing: make(lock, 1),
+		keeper:  keeper{writing: make(lock, 1), soon: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, registry: registry{sequencers: map[string]*Sequencer{}},
-		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock),
+		clock:   firn.NewCoarseClock(options.Clock),
 		lookups: newLookups(),
 		journal: journal.NewWriter(options.Journal, func(err error) {
 			options.Logger.Error("can't write the journal: it ends here", "err", err)

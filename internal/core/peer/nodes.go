@@ -270,10 +270,10 @@ func (m *Member) putNode(l *incarnation, reserved time.Time) []store.Op {
 
 // leaveName notes that the node has left, unless it is told otherwise by the pulse: no later pulse writes the record.
 func (m *Member) leaveName(ctx context.Context, l *incarnation) error {
-	if err := m.renewing.lock(ctx); err != nil {
+	if err := m.keeper.writing.lock(ctx); err != nil {
 		return err
 	}
-	defer m.renewing.unlock()
+	defer m.keeper.writing.unlock()
 	if l.node.Name == "" {
 		return nil
 	}

@@ -111,7 +111,7 @@ func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
 		version, err := m.store.Commit(ctx, put)
 		if err == nil {
 			l.wrote(version, stamp)
-			m.wrote(sent)
+			m.keeper.wrote(sent)
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {

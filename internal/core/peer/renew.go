@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn/internal/core/fence"
@@ -16,10 +17,10 @@ import (
 func (m *Member) renewFences(ctx context.Context, window time.Duration) {
 	var soon <-chan struct{}
 	if window == m.options.Window {
-		soon = m.renew
+		soon = m.keeper.soon
 	}
 	third := window / 3
-	for failures := 0; m.needs(ctx, window); {
+	for failures := 0; !m.renewed(ctx, window); {
 		wait := third
 		if err := m.extend(ctx, window, 0); err == nil {
 			failures = 0
@@ -38,36 +39,19 @@ func (m *Member) renewFences(ctx context.Context, window time.Duration) {
 	}
 }
 
-// renewLocked has the fences of a window renewed from now on. Each window has a goroutine of its own, so that the rounds
-// of one delay no other.
-func (m *Member) renewLocked(ctx context.Context, window time.Duration) {
-	if !m.windows[window] {
-		m.windows[window] = true
-		m.running.Go(func() { m.renewFences(ctx, window) })
+// renew has the fences of a window renewed from now on.
+func (p *player) renew(ctx context.Context, window time.Duration) {
+	if p.keeper.begins(window) {
+		p.running.Go(func() { p.renewFences(ctx, window) })
 	}
 }
 
-// needs reports whether the fences of a window are to be renewed still.
-func (m *Member) needs(ctx context.Context, window time.Duration) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	needed := window == m.options.Window
-	for _, s := range m.registry.all() {
-		needed = needed || s.fences.Window == window
-	}
-	needed = needed && ctx.Err() == nil
-	if !needed {
-		delete(m.windows, window)
-	}
-	return needed
-}
-
-// renewSoon has the fences of the member's own window renewed and the pulse written at once.
-func (m *Member) renewSoon() {
-	select {
-	case m.renew <- struct{}{}:
-	default:
-	}
+// renewed reports whether the fences of a window need not be renewed any more.
+func (m *Member) renewed(ctx context.Context, window time.Duration) bool {
+	return m.keeper.ends(window, func() bool {
+		return ctx.Err() == nil && (window == m.options.Window ||
+			slices.ContainsFunc(m.registry.all(), func(s *Sequencer) bool { return s.fences.Window == window }))
+	})
 }
 
 // extend renews the fences of all sequencers of a window once, and writes the pulse if that is the member's own. Its
@@ -82,10 +66,10 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	defer cancel()
 	own := window == m.options.Window
 	if own {
-		if err := m.renewing.lock(ctx); err != nil {
+		if err := m.keeper.writing.lock(ctx); err != nil {
 			return err
 		}
-		defer m.renewing.unlock()
+		defer m.keeper.writing.unlock()
 	}
 	var sequencers []*Sequencer
 	var tenures []tenure
@@ -119,7 +103,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	version, errs := fence.Round{Fences: fences, Ahead: ahead, More: pulse}.Commit(ctx)
 	var failed error
 	for i, err := range errs {
-		m.extensions.count(err)
+		m.keeper.extensions.count(err)
 		switch t := tenures[i]; {
 		case errors.Is(err, fence.ErrCopied):
 			m.startAnew(l, err)
@@ -140,7 +124,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	case failed != nil || pulse.Then == nil:
 	case version != 0:
 		l.wrote(version, stamp)
-		m.wrote(sent)
+		m.keeper.wrote(sent)
 	default:
 		err := m.writePulse(ctx, l)
 		m.breaks(losses, err)

@@ -236,8 +236,8 @@ func TestAWindowOfItsOwn(t *testing.T) {
 		m := b.mem.Load()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if len(m.windows) != 1 {
-			t.Errorf("it renews the windows %v, want one", m.windows)
+		if len(m.keeper.windows) != 1 {
+			t.Errorf("it renews the windows %v, want one", m.keeper.windows)
 		}
 	})
 	inBubble(t, func(t *testing.T, w *world) { // a member's own window may be shorter

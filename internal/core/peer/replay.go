@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn/internal/base/retry"
@@ -20,6 +22,9 @@ type player struct {
 	skips  skips            // as read under the latest session
 	ids    []string         // all member IDs that this process has had
 	drains map[string]drain // of them, by the name of the sequencer
+
+	running sync.WaitGroup // goroutines that it has started: following the log, watching pulses
+	rest    atomic.Int64   // for how long the log is left alone after a batch, in nanoseconds
 }
 
 // newPlayer returns the player of a member.
@@ -100,9 +105,7 @@ func (p *player) playOn(ctx context.Context) error {
 	p.registry.serve(func() { p.watchResumes(watching) }) // also while it starts over
 	for {
 		playing, cancel := context.WithCancel(ctx)
-		p.mu.Lock()
-		p.renewLocked(playing, p.options.Window)
-		p.mu.Unlock()
+		p.renew(playing, p.options.Window)
 		p.running.Go(func() { p.recordHistory(playing) })
 		p.running.Go(func() { p.watchClock(playing) })
 		err := p.play(playing, p.follow(playing))
@@ -151,16 +154,16 @@ type delivery struct {
 }
 
 // follow returns a channel of the log's batches. It is never closed; nothing arrives after the end of ctx.
-func (m *Member) follow(ctx context.Context) <-chan delivery {
+func (p *player) follow(ctx context.Context) <-chan delivery {
 	deliveries := make(chan delivery)
-	m.running.Go(func() {
-		for batch, err := range m.store.Follow(ctx, 0) {
+	p.running.Go(func() {
+		for batch, err := range p.store.Follow(ctx, 0) {
 			select {
 			case deliveries <- delivery{batch, err}:
 			case <-ctx.Done():
 				return
 			}
-			_ = retry.Sleep(ctx, time.Duration(m.rest.Load())) // what comes meanwhile is one batch
+			_ = retry.Sleep(ctx, time.Duration(p.rest.Load())) // what comes meanwhile is one batch
 		}
 	})
 	return deliveries

@@ -52,7 +52,7 @@ func (m *Member) Stats() Stats {
 	return Stats{
 		Stopped: at,
 		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(), Copies: m.copies.Load(),
-		Extensions: m.extensions.read(), StepsBelieved: m.believed.Load(),
+		Extensions: m.keeper.extensions.read(), StepsBelieved: m.believed.Load(),
 		Position: v.Position(), Entries: v.Entries(),
 		Offset: clock.Offset(), StepsAhead: ahead, StepsBack: back,
 	}

@@ -69,7 +69,7 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	if at := m.copiedAt.Load(); at != nil {
 		v.CopiedAt = m.Wall().Add(-time.Since(*at))
 	}
-	v.RoundTrip = time.Duration(m.roundTrip.Load())
+	v.RoundTrip = time.Duration(m.keeper.roundTrip.Load())
 	first := true
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
@@ -92,25 +92,13 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	return v
 }
 
-// wrote notes that the store has answered a write that was sent at a time.
-func (m *Member) wrote(sent time.Time) {
-	now := time.Now()
-	m.roundTrip.Store(int64(now.Sub(sent)))
-	m.answered.Store(&now)
-}
-
 // Answered returns when the store last answered a write of the member's vital signs, which come at least three times in the
 // window, with a monotonic clock reading. Zero: never. It is safe for concurrent use.
-func (m *Member) Answered() time.Time {
-	if at := m.answered.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
-}
+func (m *Member) Answered() time.Time { return m.keeper.answeredAt() }
 
 // Wall returns the time by the member's wall clock, which may step.
 func (m *Member) Wall() time.Time { return time.Unix(0, m.options.Clock.Wall()) }
 
 // Refresh has the member write its vital signs soon, rather than within a third of the window: for when they have
 // changed.
-func (m *Member) Refresh() { m.renewSoon() }
+func (m *Member) Refresh() { m.keeper.hurry() }

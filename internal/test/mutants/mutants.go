@@ -1692,7 +1692,7 @@ var mutants = []mutant{
 	},
 	{
 		"the log is never left alone", "internal/core/peer/replay.go",
-		"_ = retry.Sleep(ctx, time.Duration(m.rest.Load()))", "_ = retry.Sleep",
+		"_ = retry.Sleep(ctx, time.Duration(p.rest.Load()))", "_ = retry.Sleep",
 		"./internal/core/peer", "^TestEntriesThatComeTogetherAreReplayedTogether$",
 	},
 	{
