@@ -24,7 +24,7 @@ func errorsPage(*testing.T) string {
 	var page strings.Builder
 	page.WriteString(errorsHead)
 	for _, c := range codes.All() {
-		page.WriteString(fmt.Sprintf("| `%s` | %d | `%s` | `%s` | %s |\n", c, c.HTTP(), c.GRPC(), c.Redis(), c.When()))
+		fmt.Fprintf(&page, "| `%s` | %d | `%s` | `%s` | %s |\n", c, c.HTTP(), c.GRPC(), c.Redis(), c.When())
 	}
 	return page.String() + `
 Redis clients also get ` + "`ERR`" + ` for anything that is not a command, ` + "`WRONGPASS`" + ` for an unknown
