@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"testing"
 
 	"github.com/firn-id/firn/internal/service/codes"
 )
@@ -20,7 +19,7 @@ help, the answer says when: ` + "`Retry-After`" + ` in seconds, or a ` + "`googl
 |---|---|---|---|---|
 `
 
-func errorsPage(*testing.T) string {
+func errorsPage() string {
 	var page strings.Builder
 	page.WriteString(errorsHead)
 	for _, c := range codes.All() {
