@@ -30,7 +30,7 @@ Definition within (l : layout) (limit : place) (b : instant) : Prop :=
 Record system := System {
   keys    : prefix;                          (* what the store and the owners know *)
   layouts : version -> layout;               (* the layout of each generation *)
-  lowest  : version -> nat;                  (* no ID of a generation is smaller: one more than member.generation.After,
+  lowest  : version -> nat;                  (* no ID of a generation is smaller: one more than peer.generation.After,
                                                 or 0 if that is 0, because there were no IDs before *)
   words   : node -> name -> option word;     (* each owner's generator, if it has one already *)
   ids     : list nat }.                      (* all IDs that were ever given *)
@@ -69,7 +69,7 @@ Inductive step (s : system) : system -> Prop :=
 
 (* Prefix.v's Open: the new generation has a layout. Its IDs are above where those of the former generations begin, and above
    each that the last of these can have made below the horizon that was read (firn.Layout.Last, in
-   member.generation.closed). *)
+   peer.generation.closed). *)
 | Opens h l a :
     opened (keys s) (guard (keys s)) = None ->
     (seen (keys s) = Some h \/ forall g, opened (keys s) g = None) ->
@@ -81,7 +81,7 @@ Inductive step (s : system) : system -> Prop :=
     step s (System (turn (keys s) (Some h)) (set (layouts s) (S (guard (keys s))) l)
       (set (lowest s) (S (guard (keys s))) a) (words s) (ids s))
 
-(* Prefix.v's Begin: the floor is so late that no ID from there on is too small (member.Member.above,
+(* Prefix.v's Begin: the floor is so late that no ID from there on is too small (peer.Member.above,
    sequencer.Definition.Above). *)
 | Begins n o f g h :
     began (owner_of s n o) = false ->
@@ -103,7 +103,7 @@ Inductive step (s : system) : system -> Prop :=
     words s n o = Some w -> Word.step w w' -> given w' = given w -> limit w' = limit w ->
     step s (with_word s n o w')
 
-(* member.Member.extend moves a generator's limit to the horizon that the store has confirmed: firn.Generator.SetBound. *)
+(* peer.Member.extend moves a generator's limit to the horizon that the store has confirmed: firn.Generator.SetBound. *)
 | Moves n o w l :
     words s n o = Some w -> limit w <= l -> within (layout_of s n o) l (bound (owner_of s n o)) ->
     step s (with_word s n o (move w l))

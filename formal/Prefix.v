@@ -30,7 +30,7 @@ Record prefix := Prefix {
   live   : node -> option name;      (* the key live/<node>: whose claim it is of *)
   guard  : version;                  (* the version of the generation's key *)
   opened : version -> option instant;(* under which versions of that key claims are made; after which instant of the
-                                        former generations (member.generation.Until) *)
+                                        former generations (peer.generation.Until) *)
   seen   : option instant;           (* what fence.Revoke has returned to the member that closes the former ones *)
   under  : node -> name -> version;  (* the version under which an owner claims *)
   posted : transaction -> Prop }.    (* what was ever sent *)
@@ -116,7 +116,7 @@ Inductive step (p : prefix) : prefix -> Prop :=
 | Free n :
     step p (free p n)
 
-(* member.generation.successor, put by member.Member.changeGeneration, or the mark that a sequencer is destroyed: from now on
+(* peer.generation.successor, put by peer.Member.changeGeneration, or the mark that a sequencer is destroyed: from now on
    no claim under a former version succeeds, and none is made under this one. *)
 | Close :
     step p (turn p None)
@@ -127,7 +127,7 @@ Inductive step (p : prefix) : prefix -> Prop :=
     (forall n, live p n = None) -> (forall n, horizon_at (fence p n) (now_at (fence p n)) <= h) ->
     step p (look p h)
 
-(* member.generation.closed, put by member.Member.changeGeneration under the version that the horizon was read under: claims
+(* peer.generation.closed, put by peer.Member.changeGeneration under the version that the horizon was read under: claims
    are made under the new version. Without a former generation nothing needs to be closed. *)
 | Open h :
     opened p (guard p) = None ->

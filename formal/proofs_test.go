@@ -22,7 +22,7 @@ const root = ".."
 var packages = map[string]string{
 	"firn":       ".",
 	"store":      "store",
-	"member":     "internal/core/peer",
+	"peer":       "internal/core/peer",
 	"cluster":    "internal/core/cluster",
 	"sequencer":  "sequencer",
 	"fence":      "internal/core/fence",

@@ -81,7 +81,7 @@ Entry log[4];  /* what the slowest peer has not applied yet */
 byte n;        /* how many entries those are */
 Entry late;    /* a command that is under way for long; op is 0 if there is none */
 
-/* ---- The peers: member.Member ---- */
+/* ---- The peers: peer.Member ---- */
 
 byte applied[MOST+1];  /* how many entries of the log a peer has applied */
 byte running = (1 << (PEERS+1)) - 2; /* the peers that live */
@@ -94,7 +94,7 @@ byte crashes = CRASHES, leaves = LEAVES, losses = LOSSES, comebacks = COMEBACKS,
 
 hidden byte i, j, k, x, w, first, there, count; /* for use within a step */
 
-#define dead(v) (everybody(v) & ~pulsing) /* whom a look at all pulses finds: member.Member.collect */
+#define dead(v) (everybody(v) & ~pulsing) /* whom a look at all pulses finds: peer.Member.collect */
 
 /* ---- What a command does to a value: cluster.Apply ---- */
 
@@ -277,7 +277,7 @@ inline append(op_, who, which, sender) {
 #define JOINER_STAYS false
 #endif
 
-/* A peer does not send what it has sent and not seen yet: member.Member.send. */
+/* A peer does not send what it has sent and not seen yet: peer.Member.send. */
 #define under_way(l, op_, who) (l >= applied[me] && l < n && log[l].by == me && log[l].op == op_ && log[l].about == who)
 #define sent(op_, who) (under_way(0, op_, who) || under_way(1, op_, who) || under_way(2, op_, who) || under_way(3, op_, who))
 
@@ -310,7 +310,7 @@ inline settle() {
       :: applied[i] < first -> first = applied[i]
       :: else
       fi;
-      if /* member.Member.collect ends: it is in, or there is nobody to be found */
+      if /* peer.Member.collect ends: it is in, or there is nobody to be found */
       :: has(everybody(i), i) || dead(i) == 0 -> collecting = collecting & ~(1 << i)
       :: else
       fi
@@ -416,7 +416,7 @@ inline start() {
 #define owes_notify (!has(evicted, me) && joining(me, me) && !has(at[me].accepted, me))        /* cluster.Duties */
 #define owes_accept(who) (!has(evicted, me) && accepts(who))                                   /* cluster.Duties */
 #define owes_leave(who) (!has(pulsing, who) && \
-  (watches(who) || outside && has(collecting, me) && has(dead(me), who)))                      /* member.Member.removals */
+  (watches(who) || outside && has(collecting, me) && has(dead(me), who)))                      /* peer.Member.removals */
 #ifdef NO_COLLECTION
 #define owes_collect false
 #else
@@ -459,9 +459,9 @@ active [MOST] proctype Peer() {
   :: atomic {
     /* First it chooses what to do. */
     if
-    /* It applies the next entry: member.Member.replay */
+    /* It applies the next entry: peer.Member.replay */
     :: has(running, me) && applied[me] < n -> does = APPLIES
-    /* It sends what it owes: member.Member.send */
+    /* It sends what it owes: peer.Member.send */
     MAY_SEND(owes_prepare, PREPARE, me, 0)
     EACH(PREPARES)
     MAY_SEND(owes_notify, NOTIFY, me, 0)
@@ -479,7 +479,7 @@ active [MOST] proctype Peer() {
     :: may_send(ABORT, me) && joining(me, me) && aborts > 0 && late.op == 0 && lates > 0 ->
       aborts--; lates--; does = SENDS_LATE; about = me; target = ABORT
 #endif
-    /* It leaves: member.Member.leaveCluster. Its session ends then, too. */
+    /* It leaves: peer.Member.leaveCluster. Its session ends then, too. */
     :: has(running, me) && leaves > 0 && n < LAG -> leaves--; does = LEAVES_NOW; about = me
     /* It crashes. Its session ends at once; else it was slow before. */
     :: has(running, me) && crashes > 0 -> crashes--; does = CRASHES_NOW
@@ -540,7 +540,7 @@ active [MOST] proctype Peer() {
   od
 }
 
-/* A peer finds out that its session has ended, and starts again: member.Member.breaks. The model has a process of its own
+/* A peer finds out that its session has ended, and starts again: peer.Member.breaks. The model has a process of its own
 for it, as it happens in the end whatever else the peer does. */
 #define FINDS_OUT(me) :: has(running, me) && !has(pulsing, me) -> who = me
 

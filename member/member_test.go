@@ -77,7 +77,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// Each option gets to where it is checked.
+// What is not valid is refused.
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]member.Options{
 		"TTL": {TTL: member.MaxTTL + 1}, "Window": {Window: member.MaxWindow + 1}, "NodeIDs": {NodeIDs: -1},

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"testing"
 
 	"github.com/firn-id/firn/internal/service/codes"
 )
@@ -20,11 +19,11 @@ help, the answer says when: ` + "`Retry-After`" + ` in seconds, or a ` + "`googl
 |---|---|---|---|---|
 `
 
-func errorsPage(*testing.T) string {
+func errorsPage() string {
 	var page strings.Builder
 	page.WriteString(errorsHead)
 	for _, c := range codes.All() {
-		page.WriteString(fmt.Sprintf("| `%s` | %d | `%s` | `%s` | %s |\n", c, c.HTTP(), c.GRPC(), c.Redis(), c.When()))
+		fmt.Fprintf(&page, "| `%s` | %d | `%s` | `%s` | %s |\n", c, c.HTTP(), c.GRPC(), c.Redis(), c.When())
 	}
 	return page.String() + `
 Redis clients also get ` + "`ERR`" + ` for anything that is not a command, ` + "`WRONGPASS`" + ` for an unknown

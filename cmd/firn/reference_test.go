@@ -15,7 +15,7 @@ const remake = "<!-- This page is made from the program: go test ./cmd/firn -run
 // The pages of the reference that are made from the program are those of this program.
 func TestReference(t *testing.T) {
 	for name, made := range map[string]string{
-		"commands.md": commandsPage(), "http.md": httpPage(t), "errors.md": errorsPage(t),
+		"commands.md": commandsPage(), "http.md": httpPage(t), "errors.md": errorsPage(),
 	} {
 		name := filepath.Join("..", "..", "docs", name)
 		if *update {

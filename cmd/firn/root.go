@@ -10,7 +10,7 @@ import (
 
 const rootHelp = `firn generates unique, time-ordered 64-bit IDs (snowflakes).
 
-Nodes generate IDs in memory. Each node leases a node ID from a store, and
+Nodes generate IDs in memory. Each node claims a node ID in a store, and
 records there how far ahead in time it may use it: no ID is given twice, even if
 clocks jump, processes crash or networks fail. The store is firn's own (on one
 node, or on a quorum of 3 or 5), or your etcd, PostgreSQL or ZooKeeper.

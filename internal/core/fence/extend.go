@@ -14,8 +14,8 @@ import (
 const perTransaction = store.MaxOps / 2
 
 // Extend moves the horizon to one window ahead of the clock, and returns nil when the store has confirmed that or
-// there is nothing to write. ErrLost is returned when the horizon can never move again, and ErrCopied when, besides, the use must end at once. On any other error it has
-// not moved yet, and the caller calls Extend again soon.
+// there is nothing to write. ErrLost is returned when the horizon can never move again, and ErrCopied when, besides, the
+// use must end at once. On any other error it has not moved yet, and the caller calls Extend again soon.
 func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fence{f})[0] }
 
 // ExtendAll commits a Round of these fences, without a step of the clock and without more.

@@ -23,7 +23,7 @@ type Line struct {
 	At time.Time `json:"at"` // by the process's wall clock: for people
 
 	Journal int    `json:"journal,omitempty"` // of Begin: Version
-	Member  string `json:"member,omitempty"`  // of Begin: peer.Options.Owner
+	Member  string `json:"member,omitempty"`  // of Begin: member.Options.Owner
 
 	Sequencer string `json:"sequencer,omitempty"`
 	Node      int64  `json:"node"`

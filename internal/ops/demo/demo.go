@@ -1,7 +1,6 @@
 // Package demo runs a cluster of several nodes in one process, on a store in memory or on one that they keep
 // themselves, for people to try: it takes IDs from them all the time, and on command kills a node, sets its clock or
-// stops the store. It prints to a
-// writer. It has no flags: they, and the commands for a running demo, are in cmd/firn.
+// stops the store. It prints to a writer. It has no flags: they, and the commands for a running demo, are in cmd/firn.
 package demo
 
 import (

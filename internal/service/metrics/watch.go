@@ -25,7 +25,7 @@ type Node struct {
 	Member    func() *peer.Member          // returns nil until it has joined
 	Store     func() store.Store           // returns nil until it is open
 	Listeners map[string]conns.Counter     // by address: public, admin, grpc, redis; read only
-	Window    time.Duration                // see peer.Options
+	Window    time.Duration                // see member.Options
 	TLS       *tls.Config                  // with GetCertificate
 	Disks     func() map[string]space.Room // where it writes, by the names of firn_disk_free_bytes
 }

@@ -48,7 +48,7 @@ type Config struct {
 	Layout      firn.Layout    // of the default sequencer
 	Node        *int64         // the node ID to use in the default sequencer; nil: any
 	NodeIDs     int            // how many node IDs to ask for in every sequencer; 0: 1
-	Region      cluster.Region // see peer.Options
+	Region      cluster.Region // see member.Options
 	RandomStart bool           // of the default sequencer
 
 	Window       time.Duration // how far ahead of the clock a horizon lies
@@ -70,7 +70,7 @@ type Config struct {
 
 	Name string // for people; what others see it under has a number behind it while another node has it. Empty: the name of the host
 
-	Journal string // the file to which the journal is appended, see peer.Options; empty: none
+	Journal string // the file to which the journal is appended, see member.Options; empty: none
 
 	Logger *slog.Logger  // nil: nothing is logged
 	Build  metrics.Build // of this program, for metrics and traces

@@ -27,6 +27,9 @@ var floors = []floor{
 // tests may import every floor, and only tests import them.
 var tests = floor{"tests", "what only tests import", []string{"internal/test/", "store/storetest", "formal"}}
 
+// house is all of it.
+var house = append(slices.Clone(floors), tests)
+
 // exceptions are the imports that point up, each with its reason.
 var exceptions = map[[2]string]string{
 	{"store/pgstore", "internal/core/peer"}:    "its tests have members give IDs while a replica is promoted that was behind",
@@ -70,7 +73,7 @@ var testModules = []string{
 // floorOf returns the floor of a package, that of the tests, or the zero value.
 func floorOf(pkg string) (on floor) {
 	best := ""
-	for _, f := range append(floors[:len(floors):len(floors)], tests) {
+	for _, f := range house {
 		for _, r := range f.rooms {
 			if within(pkg, r) && len(r) > len(best) {
 				best, on = r, f
