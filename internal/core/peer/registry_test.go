@@ -19,8 +19,9 @@ func TestRegistry(t *testing.T) {
 		add := func(name string) *Sequencer {
 			t.Helper()
 			s := &Sequencer{name: name}
-			end[s] = make(chan struct{})
-			got, err := r.replace(name, func(*Sequencer) *Sequencer { return s }, func(s *Sequencer) { <-end[s] })
+			ends := make(chan struct{})
+			end[s] = ends
+			got, err := r.replace(name, func(*Sequencer) *Sequencer { return s }, func(*Sequencer) { <-ends })
 			if got != s || err != nil || r.find(name) != s {
 				t.Fatalf("%v, %v; %v is found", got, err, r.find(name))
 			}

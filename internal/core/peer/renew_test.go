@@ -234,8 +234,8 @@ func TestAWindowOfItsOwn(t *testing.T) {
 		}
 		time.Sleep(brief)
 		m := b.mem.Load()
-		m.mu.Lock()
-		defer m.mu.Unlock()
+		m.keeper.mu.Lock()
+		defer m.keeper.mu.Unlock()
 		if len(m.keeper.windows) != 1 {
 			t.Errorf("it renews the windows %v, want one", m.keeper.windows)
 		}
