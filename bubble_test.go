@@ -14,7 +14,8 @@ import (
 func TestABubbleBeginsBeforeTheEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		layout := firn.Default
-		if _, err := firn.NewGenerator(layout, 1); !errors.Is(err, firn.ErrLifetime) || !strings.Contains(err.Error(), "testing/synctest") {
+		if _, err := firn.NewGenerator(layout, 1); !errors.Is(err, firn.ErrLifetime) ||
+			!strings.Contains(err.Error(), "testing/synctest") {
 			t.Errorf("%v; want ErrLifetime, and what a bubble has to do with it", err)
 		}
 		layout.Epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -33,7 +34,8 @@ func TestABubbleBeginsBeforeTheEpoch(t *testing.T) {
 		}
 		was, _ := layout.Decompose(first)
 		is, _ := layout.Decompose(second)
-		if apart := layout.TickStart(is.Tick).Sub(layout.TickStart(was.Tick)); apart < time.Hour || apart > time.Hour+time.Second {
+		if apart := layout.TickStart(is.Tick).Sub(layout.TickStart(was.Tick)); apart < time.Hour ||
+			apart > time.Hour+time.Second {
 			t.Errorf("IDs an hour apart are %v apart", apart)
 		}
 	})

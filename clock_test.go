@@ -163,7 +163,8 @@ func TestStepsAreCountedOnce(t *testing.T) {
 	want := func(offset time.Duration, wantAhead, wantBack uint64) {
 		t.Helper()
 		if ahead, back := c.Steps(); c.Offset() != offset || ahead != wantAhead || back != wantBack {
-			t.Errorf("an offset of %v, %d steps ahead and %d back; want %v, %d and %d", c.Offset(), ahead, back, offset, wantAhead, wantBack)
+			t.Errorf("an offset of %v, %d steps ahead and %d back; want %v, %d and %d", c.Offset(), ahead, back, offset,
+				wantAhead, wantBack)
 		}
 	}
 	run(10)

@@ -216,7 +216,8 @@ func TestNewGeneratorLooksAtTheSource(t *testing.T) {
 func TestBusyGeneratorLooksAtTheSource(t *testing.T) {
 	for _, batch := range []int{1, 7, syncEvery, 3 * syncEvery} {
 		synctest.Test(t, func(t *testing.T) {
-			g, _, source := ticking(t, Layout{Epoch: Default.Epoch, Tick: time.Millisecond, TimeBits: 41, SequenceBits: 20})
+			g, _, source := ticking(t,
+				Layout{Epoch: Default.Epoch, Tick: time.Millisecond, TimeBits: 41, SequenceBits: 20})
 			ids := make([]ID, batch)
 			take := func() {
 				var err error
@@ -255,7 +256,8 @@ func TestShortWayFollowsTheRule(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			layout := tiny
 			layout.SequenceBits = 1 + r.IntN(12)
-			g, c, source := ticking(t, layout, WithLookAhead(0), WithFloor(at(r.IntN(7))), WithBound(at(4+r.IntN(10))), FailAtBound())
+			g, c, source := ticking(t, layout, WithLookAhead(0), WithFloor(at(r.IntN(7))),
+				WithBound(at(4+r.IntN(10))), FailAtBound())
 			for range 20 {
 				switch r.IntN(8) {
 				case 0:

@@ -73,7 +73,10 @@ func TestConformanceVectors(t *testing.T) {
 		tagged             []tagged
 	}
 
-	names := []string{"41/10/12", "41/5/5/12", "40/13/10", "39/16/8@10ms", "50/5/8@100us", "31/20/12@1s", "42/21", "62/0/1"}
+	names := []string{
+		"41/10/12", "41/5/5/12", "40/13/10", "39/16/8@10ms", "50/5/8@100us", "31/20/12@1s",
+		"42/21", "62/0/1",
+	}
 	for _, p := range firn.Presets() {
 		names = append(names, p.Name)
 	}
@@ -83,9 +86,15 @@ func TestConformanceVectors(t *testing.T) {
 			v.notLayouts = append(v.notLayouts, name)
 			continue
 		}
-		v.layouts = append(v.layouts, layout{name, l.Epoch.UnixMilli(), int64(l.Tick), l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest})
+		v.layouts = append(v.layouts, layout{
+			name, l.Epoch.UnixMilli(), int64(l.Tick), l.TimeBits, l.DatacenterBits,
+			l.NodeBits, l.SequenceBits, l.NodeLowest,
+		})
 		all := l.TimeBits + l.DatacenterBits + l.NodeBits + l.SequenceBits
-		for _, id := range []firn.ID{0, 1, 1<<22 | 7, 175928847299117063, 1541815603606036480, 1<<(all-1) + 12345, 1<<all - 1, 1 << all} {
+		for _, id := range []firn.ID{
+			0, 1, 1<<22 | 7, 175928847299117063, 1541815603606036480, 1<<(all-1) + 12345,
+			1<<all - 1, 1 << all,
+		} {
 			p, err := l.Decompose(id)
 			d := decode{Layout: name, ID: id.String()}
 			switch {
@@ -93,7 +102,10 @@ func TestConformanceVectors(t *testing.T) {
 			case err != nil:
 				v.notDecoded = append(v.notDecoded, d)
 			case p.Tick < 1<<53: // what a number in JSON holds
-				d.Parts = &parts{l.TickStart(p.Tick).UnixMilli(), p.Tick, p.Datacenter, p.Node, p.Datacenter<<l.NodeBits | p.Node, p.Sequence}
+				d.Parts = &parts{
+					l.TickStart(p.Tick).UnixMilli(), p.Tick, p.Datacenter, p.Node,
+					p.Datacenter<<l.NodeBits | p.Node, p.Sequence,
+				}
 				if u, err := l.UUID(id); err == nil {
 					d.UUID = u.String()
 				}
@@ -102,7 +114,8 @@ func TestConformanceVectors(t *testing.T) {
 		}
 		end := l.Lifetime()
 		for _, at := range []time.Time{
-			l.Epoch.Add(-time.Millisecond), l.Epoch, l.Epoch.Add(time.Millisecond), time.Date(2026, 11, 21, 3, 25, 36, 425e6, time.UTC),
+			l.Epoch.Add(-time.Millisecond), l.Epoch, l.Epoch.Add(time.Millisecond),
+			time.Date(2026, 11, 21, 3, 25, 36, 425e6, time.UTC),
 			time.Date(2095, 1, 1, 0, 0, 0, 999e6, time.UTC), end.Add(-time.Millisecond), end,
 		} {
 			at = at.UTC().Truncate(time.Millisecond)
@@ -128,7 +141,10 @@ func TestConformanceVectors(t *testing.T) {
 		}
 	}
 
-	for _, id := range []firn.ID{0, 1, 57, 58, 61, 62, 1<<32 + 1, 117465411174400005, 1<<53 - 1, 1<<53 + 1, firn.MaxID - 1, firn.MaxID} {
+	for _, id := range []firn.ID{
+		0, 1, 57, 58, 61, 62, 1<<32 + 1, 117465411174400005, 1<<53 - 1, 1<<53 + 1,
+		firn.MaxID - 1, firn.MaxID,
+	} {
 		texts := map[string]string{}
 		for _, e := range firn.Encodings() {
 			texts[e.String()] = e.Encode(id)
@@ -249,8 +265,8 @@ func TestConformanceVectors(t *testing.T) {
 	}
 }
 
-// What is not whole is refused in one sentence, which the clients in other languages say too, and the texts of UUIDs are those that
-// they read.
+// What is not whole is refused in one sentence, which the clients in other languages say too, and the texts of UUIDs
+// are those that they read.
 func TestWhole(t *testing.T) {
 	data, err := os.ReadFile("clients/conformance/whole.json")
 	if err != nil {
@@ -272,7 +288,8 @@ func TestWhole(t *testing.T) {
 	for _, text := range v.NotWhole {
 		var id firn.ID
 		for about, err := range map[string]error{
-			"Parse": second(firn.Parse(text)), "JSON": id.UnmarshalJSON([]byte(text)), "SQL": id.Scan(text), "text": id.UnmarshalText([]byte(text)),
+			"Parse": second(firn.Parse(text)), "JSON": id.UnmarshalJSON([]byte(text)), "SQL": id.Scan(text),
+			"text": id.UnmarshalText([]byte(text)),
 		} {
 			if err == nil || !strings.Contains(err.Error(), v.Says) {
 				t.Errorf("%s of %q: %v; want %q", about, text, err, v.Says)

@@ -144,7 +144,8 @@ func parse[T string | []byte](e *Encoding, s T) (ID, error) {
 	case e.width > 1 && len(s) != e.width:
 		return 0, reject(e.name, s, "it has %d bytes; want %d", len(s), e.width)
 	case e.width == 1 && len(s) > 1 && s[0] == e.alphabet[0]:
-		return 0, reject(e.name, s, "it begins with %q, which stands for zero; want no zeros in front of a number", s[0])
+		return 0, reject(e.name, s, "it begins with %q, which stands for zero; want no zeros in front of a number",
+			s[0])
 	}
 	limit := math.MaxInt64 / e.base
 	var n uint64

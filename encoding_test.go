@@ -12,10 +12,19 @@ func TestEncodingKnownTexts(t *testing.T) {
 	ids := []ID{0, 1, 63, 1 << 32, 1541815603606036480, MaxID - 1, MaxID}
 	want := map[*Encoding][]string{
 		Decimal: {"0", "1", "63", "4294967296", "1541815603606036480", "9223372036854775806", "9223372036854775807"},
-		Hex:     {"0000000000000000", "0000000000000001", "000000000000003f", "0000000100000000", "1565a11f6217a000", "7ffffffffffffffe", "7fffffffffffffff"},
-		Base32:  {"0000000000000", "0000000000001", "000000000001Z", "0000004000000", "1ASD13XH1F800", "7ZZZZZZZZZZZY", "7ZZZZZZZZZZZZ"},
-		Base58:  {"1", "2", "26", "7YXq9H", "4aaW4SzAyQK", "NQm6nKp8qFB", "NQm6nKp8qFC"},
-		Base62:  {"00000000000", "00000000001", "00000000011", "000004gfFC4", "1ptWyK4WgZU", "AzL8n0Y58m6", "AzL8n0Y58m7"},
+		Hex: {
+			"0000000000000000", "0000000000000001", "000000000000003f", "0000000100000000", "1565a11f6217a000",
+			"7ffffffffffffffe", "7fffffffffffffff",
+		},
+		Base32: {
+			"0000000000000", "0000000000001", "000000000001Z", "0000004000000", "1ASD13XH1F800", "7ZZZZZZZZZZZY",
+			"7ZZZZZZZZZZZZ",
+		},
+		Base58: {"1", "2", "26", "7YXq9H", "4aaW4SzAyQK", "NQm6nKp8qFB", "NQm6nKp8qFC"},
+		Base62: {
+			"00000000000", "00000000001", "00000000011", "000004gfFC4", "1ptWyK4WgZU", "AzL8n0Y58m6",
+			"AzL8n0Y58m7",
+		},
 	}
 	for e, texts := range want {
 		for i, id := range ids {
@@ -73,7 +82,11 @@ func TestEncodingRejects(t *testing.T) {
 		{Decimal, " 1", "it has ' ' at byte 0"},
 		{Decimal, "1\n", "it has '\\n' at byte 1"},
 		{Decimal, "1_000", "it has '_' at byte 1"},
-		{Decimal, "1.0", "it is a floating-point number, whose last digits may be lost; want all digits, such as 117465411174400005"},
+		{
+			Decimal, "1.0",
+			"it is a floating-point number, whose last digits may be lost; want all digits, such as " +
+				"117465411174400005",
+		},
 		{Decimal, "1e3", "it is a floating-point number"},
 		{Decimal, "1e", "it has 'e' at byte 1"},
 		{Decimal, "1.2.3", "it has '.' at byte 1"},
@@ -198,7 +211,8 @@ func FuzzEncodingParse(f *testing.F) {
 		for _, e := range Encodings() {
 			id, err := e.Parse(s)
 			if err != nil {
-				if pe, ok := errors.AsType[*ParseError](err); !ok || pe.Input != s || id != 0 || len(err.Error()) > 500 {
+				if pe, ok := errors.AsType[*ParseError](err); !ok || pe.Input != s || id != 0 ||
+					len(err.Error()) > 500 {
 					t.Errorf("%s.Parse(%q) = %d, %v", e, s, id, err)
 				}
 				continue

@@ -178,7 +178,8 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 	now := time.Unix(0, g.now())
 	if _, err := layout.TickAt(now); err != nil {
 		hint := ""
-		if bubble := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); !now.Before(bubble) && now.Before(bubble.AddDate(0, 0, 1)) {
+		if bubble := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); !now.Before(bubble) &&
+			now.Before(bubble.AddDate(0, 0, 1)) {
 			hint = " (a bubble of testing/synctest begins in 2000: give the layouts of such tests an Epoch of then)"
 		}
 		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed%s: %w", hint, err)

@@ -131,7 +131,8 @@ func TestGeneratorFollowsTheRule(t *testing.T) {
 		for range 20 {
 			clock.Store(max(around()-r.Int64N(2)*int64(layout.Tick), 0))
 			next := g.next.Load()
-			if edge := layout.TickStart(int64(next/g.perTick) + r.Int64N(2)).UnixNano(); r.IntN(2) == 0 && edge > first && edge < last {
+			if edge := layout.TickStart(int64(next/g.perTick) + r.Int64N(2)).UnixNano(); r.IntN(2) == 0 &&
+				edge > first && edge < last {
 				// next to where its tick begins or ends, or where the look-ahead lets it begin
 				clock.Store(max(edge-lookAhead*r.Int64N(2)+r.Int64N(3)-1, 0))
 			}
@@ -139,7 +140,8 @@ func TestGeneratorFollowsTheRule(t *testing.T) {
 			want, wantCount, allowed := plainly(g, next, now, lookAhead, n)
 			got, count, err := g.reserve(n)
 			if allowed != (err == nil) || allowed && (got != want || count != wantCount) {
-				t.Fatalf("seed %d: %v, next %d, clock %d, look-ahead %d, %d wanted: got %d at %d, %v; want %d at %d, %v",
+				t.Fatalf("seed %d: %v, next %d, clock %d, look-ahead %d, %d wanted: got %d at %d, %v; want %d "+
+					"at %d, %v",
 					seed, layout, next, now-g.epoch, lookAhead, n, count, got, err, wantCount, want, allowed)
 			}
 		}

@@ -208,12 +208,13 @@ func TestWhatRandomStartHides(t *testing.T) {
 			seen := got[before]
 			mean[before] += float64(seen[1]) / ticks
 			if between := seen[1] - got[0][1]; between != int64(before) {
-				t.Fatalf("the difference of two IDs of tick %d is %d, want %d, as many as were made", tick, between, before)
+				t.Fatalf("the difference of two IDs of tick %d is %d, want %d, as many as were made", tick,
+					between, before)
 			}
 		}
 	}
-	// The place of a single ID is any of 2048 with equal chance, and then as many further as came before it. The mean of
-	// as many ticks is off by 13 (one standard deviation): that of one ID, by 591.
+	// The place of a single ID is any of 2048 with equal chance, and then as many further as came before it. The mean
+	// of as many ticks is off by 13 (one standard deviation): that of one ID, by 591.
 	if least, most := 1023.0, 1105.0; min(mean[1], mean[80]) < least-80 || max(mean[1], mean[80]) > most+80 {
 		t.Errorf("a single ID lies at %v on average; want it near %v, however many came before", mean, least)
 	}

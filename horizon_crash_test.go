@@ -49,14 +49,15 @@ func printIDs(path string) {
 	}
 }
 
-// A process is killed again and again, and its clock begins 150 ms before its last ID each time. It needs seconds of that
-// clock, which are moments, to begin after the horizon.
+// A process is killed again and again, and its clock begins 150 ms before its last ID each time. It needs seconds of
+// that clock, which are moments, to begin after the horizon.
 func TestNoIDComesAgainAfterAKill(t *testing.T) {
 	const kills, each = 12, 3000
 	path, begin, given := horizonPath(t), at(5000), map[int64]int{}
 	for run := range kills {
 		c := exec.CommandContext(t.Context(), os.Args[0])
-		c.Env = append(os.Environ(), "FIRN_TEST_HORIZON_FILE="+path, "FIRN_TEST_CLOCK="+strconv.FormatInt(begin.UnixNano(), 10))
+		c.Env = append(os.Environ(), "FIRN_TEST_HORIZON_FILE="+path,
+			"FIRN_TEST_CLOCK="+strconv.FormatInt(begin.UnixNano(), 10))
 		c.Stderr = os.Stderr
 		out, err := c.StdoutPipe()
 		if err != nil {

@@ -88,7 +88,8 @@ func (g *Generator) openFile(now time.Time) error {
 	}
 	f.floor = f.last.Horizon
 	if ahead := f.floor.Sub(now); ahead > longestStart {
-		err = fmt.Errorf("IDs of node ID %d may be used until %s, and the clock shows %v less; want a clock that is right, "+
+		err = fmt.Errorf("IDs of node ID %d may be used until %s, and the clock shows %v less; want a clock that is "+
+			"right, "+
 			"or another node ID with a file of its own", g.node, stamp(f.floor), ahead.Round(time.Second))
 	} else {
 		err = f.extend(now)
@@ -162,8 +163,8 @@ func createHorizonFile(path string, first horizonRecord) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// cantLink says what is wrong where a file can't be given its name. A file system without links has no lasting numbers of
-// files either, by which a copy is told.
+// cantLink says what is wrong where a file can't be given its name. A file system without links has no lasting numbers
+// of files either, by which a copy is told.
 func cantLink(err error) error {
 	return fmt.Errorf("%w; want a folder on a file system with hard links, which FAT and exFAT do not have", err)
 }
@@ -263,7 +264,8 @@ func (f *horizonFile) atBound() error {
 	return ErrBound
 }
 
-// close writes the end of use, and closes the file. If that can't be written, the horizon remains: the next start waits.
+// close writes the end of use, and closes the file. If that can't be written, the horizon remains: the next start
+// waits.
 func (f *horizonFile) close(used time.Time) {
 	f.closing.Do(func() {
 		close(f.quit)

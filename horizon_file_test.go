@@ -152,8 +152,12 @@ func TestNoIDComesAgainUnderAnyFault(t *testing.T) {
 					runtime.Gosched() // the goroutine was asked to write
 				}
 			}
-			steps := []time.Duration{-time.Second, -20 * time.Millisecond, time.Millisecond, time.Second, 9 * time.Second, 30 * time.Second}
-			clock.pass(time.Duration(chance.Int64N(int64(steps[chance.IntN(len(steps))].Abs())+1)) * time.Duration(1-2*(chance.IntN(4)/3)))
+			steps := []time.Duration{
+				-time.Second, -20 * time.Millisecond, time.Millisecond, time.Second,
+				9 * time.Second, 30 * time.Second,
+			}
+			clock.pass(time.Duration(
+				chance.Int64N(int64(steps[chance.IntN(len(steps))].Abs())+1)) * time.Duration(1-2*(chance.IntN(4)/3)))
 		}
 		if chance.IntN(3) > 0 {
 			crash(g)
@@ -270,7 +274,8 @@ func TestTheHorizonMovesBeforeItIsReached(t *testing.T) {
 	})
 }
 
-// A full disk is noticed at the horizon. Callers learn the reason at once, also those that wait, and it passes by itself.
+// A full disk is noticed at the horizon. Callers learn the reason at once, also those that wait, and it passes by
+// itself.
 func TestTheDiskIsFull(t *testing.T) {
 	path := horizonPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +300,8 @@ func TestTheDiskIsFull(t *testing.T) {
 			func() error { _, err := g.TryNext(); return err },
 			func() error { return g.Fill(ctx, make([]ID, 10)) },
 		} {
-			if err := take(); !errors.Is(err, ErrBound) || !errors.Is(err, full) || !strings.Contains(err.Error(), path) {
+			if err := take(); !errors.Is(err, ErrBound) || !errors.Is(err, full) ||
+				!strings.Contains(err.Error(), path) {
 				t.Errorf("at the horizon: %v; want ErrBound, %q and the path", err, full)
 			}
 		}
@@ -351,7 +357,11 @@ func TestHorizonFilesThatAreRefused(t *testing.T) {
 		want    string
 	}{
 		{"another layout", nil, Twitter, 1, nil, "it belongs to node ID 1 of the layout 41/10/2"},
-		{"another epoch", nil, func() Layout { l := tiny; l.Epoch = l.Epoch.Add(1); return l }(), 1, nil, "want another file for node ID 1"},
+		{"another epoch", nil, func() Layout {
+			l := tiny
+			l.Epoch = l.Epoch.Add(1)
+			return l
+		}(), 1, nil, "want another file for node ID 1"},
 		{"another node ID", nil, tiny, 2, nil, "want another file for node ID 2"},
 		{"empty", func(t *testing.T, path string) string {
 			write(t, path, nil)
@@ -583,7 +593,8 @@ func TestADamagedSlotIsNotRead(t *testing.T) {
 // Where the file system has no hard links, the error says so.
 func TestAFileSystemWithoutLinks(t *testing.T) {
 	err := cantLink(&os.LinkError{Op: "link", Old: "a", New: "b", Err: fs.ErrPermission})
-	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "want a folder on a file system with hard links") {
+	if !errors.Is(err, fs.ErrPermission) ||
+		!strings.Contains(err.Error(), "want a folder on a file system with hard links") {
 		t.Error(err)
 	}
 }

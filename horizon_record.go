@@ -68,9 +68,11 @@ func (r horizonRecord) check(ok bool, mine horizonRecord) error {
 	case !ok:
 		return fmt.Errorf("it is empty or damaged; "+remedy, mine.NodeID)
 	case r.Format != horizonFormat:
-		return fmt.Errorf("it has the format %d; want %d, or the version of firn that wrote it", r.Format, horizonFormat)
+		return fmt.Errorf("it has the format %d; want %d, or the version of firn that wrote it",
+			r.Format, horizonFormat)
 	case r.Layout != mine.Layout || r.NodeID != mine.NodeID:
-		return fmt.Errorf("it belongs to node ID %d of the layout %s; want another file for node ID %d of the layout %s",
+		return fmt.Errorf("it belongs to node ID %d of the layout %s; want another file for node ID %d of the "+
+			"layout %s",
 			r.NodeID, r.Layout, mine.NodeID, mine.Layout)
 	case r.File != mine.File:
 		return fmt.Errorf("it is a copy, or comes from a backup, and does not know which IDs were given since; "+remedy,

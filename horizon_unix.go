@@ -42,7 +42,8 @@ func othersWrite(f *os.File) error {
 		return err
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("it belongs to user %d, who can write it; want a file of user %d or of root", stat.Uid, os.Geteuid())
+		return fmt.Errorf("it belongs to user %d, who can write it; want a file of user %d or of root",
+			stat.Uid, os.Geteuid())
 	}
 	if info.Mode().Perm()&0o002 != 0 {
 		return fmt.Errorf("everybody can write it (mode %04o); want at most 0660", info.Mode().Perm())

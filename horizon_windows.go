@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openAlone opens a file that only one at a time may have open so: others may read it meanwhile, and not write. That ends
-// with the process.
+// openAlone opens a file that only one at a time may have open so: others may read it meanwhile, and not write. That
+// ends with the process.
 func openAlone(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -268,7 +268,8 @@ func TestIDDoesNotAllocate(t *testing.T) {
 // form, which the matching writer gives back.
 func FuzzIDUnmarshal(f *testing.F) {
 	for _, s := range []string{
-		"", "0", "1", "01", "-1", "9223372036854775807", "9223372036854775808", "1e3", "null", `"`, `""`, `"1"`, `"1`, `"\u0031"`,
+		"", "0", "1", "01", "-1", "9223372036854775807", "9223372036854775808", "1e3", "null", `"`, `""`, `"1"`,
+		`"1`, `"\u0031"`,
 		"\x00\x00\x00\x00\x00\x00\x00\x01", "\x80\x00\x00\x00\x00\x00\x00\x01", "\x00\x00\x00\x00\x00\x00\x00",
 	} {
 		f.Add([]byte(s))

@@ -121,7 +121,8 @@ func (l Layout) Decompose(id ID) (Parts, error) {
 		return Parts{}, err
 	}
 	if all := l.Bits(); id < 0 || int64(id) > maxOf(all) {
-		return Parts{}, fmt.Errorf("%d is not an ID of the layout %s: its %d bits hold 0 to %d", int64(id), l.split(), all, maxOf(all))
+		return Parts{}, fmt.Errorf("%d is not an ID of the layout %s: its %d bits hold 0 to %d", int64(id), l.split(),
+			all, maxOf(all))
 	}
 	field := func(shift, bits int) int64 { return int64(id) >> shift & maxOf(bits) }
 	nodeAt, sequenceAt := l.SequenceBits, 0
@@ -161,7 +162,8 @@ func (l Layout) TickAt(t time.Time) (int64, error) {
 		return 0, err
 	}
 	if t.Before(l.Epoch) || !t.Before(l.Lifetime()) {
-		return 0, fmt.Errorf("%s is %w; want a time from %s on, before %s", stamp(t), ErrLifetime, stamp(l.Epoch), stamp(l.Lifetime()))
+		return 0, fmt.Errorf("%s is %w; want a time from %s on, before %s", stamp(t), ErrLifetime, stamp(l.Epoch),
+			stamp(l.Lifetime()))
 	}
 	seconds, nanos := t.Unix()-l.Epoch.Unix(), int64(t.Nanosecond()-l.Epoch.Nanosecond())
 	if nanos < 0 {
@@ -201,7 +203,8 @@ func (l Layout) DatacenterNodes(datacenter int64) (first, last int64, err error)
 		return 0, 0, err
 	}
 	if l.DatacenterBits == 0 {
-		return 0, 0, fmt.Errorf("datacenter %d does not exist: the layout %s has no datacenter bits", datacenter, l.split())
+		return 0, 0,
+			fmt.Errorf("datacenter %d does not exist: the layout %s has no datacenter bits", datacenter, l.split())
 	}
 	if datacenter < 0 || datacenter > maxOf(l.DatacenterBits) {
 		return 0, 0, fmt.Errorf("datacenter %d does not exist: the layout %s has datacenters 0 to %d",

@@ -162,7 +162,10 @@ func TestFirstAndLastEncloseATick(t *testing.T) {
 			if want := (Parts{Tick: 123_456_789}); low != want {
 				t.Errorf("%s: First(%s) = %+v, want %+v", p.Name, at, low, want)
 			}
-			if want := (Parts{123_456_789, maxOf(p.DatacenterBits), maxOf(p.NodeBits), maxOf(p.SequenceBits)}); high != want {
+			if want := (Parts{
+				123_456_789, maxOf(p.DatacenterBits), maxOf(p.NodeBits),
+				maxOf(p.SequenceBits),
+			}); high != want {
 				t.Errorf("%s: Last(%s) = %+v, want %+v", p.Name, at, high, want)
 			}
 		}
@@ -188,7 +191,9 @@ func TestOutsideTheLifetime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := at + " is outside the layout's lifetime; want a time from 2026-01-01T00:00:00Z on, before 2095-09-07T15:47:35.552Z"
+		want := at +
+			" is outside the layout's lifetime; want a time from 2026-01-01T00:00:00Z on, before " +
+			"2095-09-07T15:47:35.552Z"
 		if _, err := Default.Last(when); !errors.Is(err, ErrLifetime) || err.Error() != want {
 			t.Errorf("%v; want %s", err, want)
 		}
@@ -222,7 +227,10 @@ func TestParseLayout(t *testing.T) {
 			t.Errorf("ParseLayout(%q) = %v, %v, want %s", c.text, l, err, c.want)
 		}
 	}
-	for _, text := range []string{"", "twiter", "41/10", "41/10/12/1/1", "41/10/x", "41/-1/12", "41/+1/12", "42/10/12", "0/10/12", "41/10/12@", "41/10/12@1", "41/10/12@2h"} {
+	for _, text := range []string{
+		"", "twiter", "41/10", "41/10/12/1/1", "41/10/x", "41/-1/12", "41/+1/12", "42/10/12",
+		"0/10/12", "41/10/12@", "41/10/12@1", "41/10/12@2h",
+	} {
 		if l, err := ParseLayout(text); err == nil {
 			t.Errorf("ParseLayout(%q) = %v", text, l)
 		}
@@ -314,7 +322,10 @@ func checkRoundTrip(t *testing.T, l Layout, p Parts) {
 
 // FuzzParseLayout reads whatever there is: what it accepts is valid, and says so again.
 func FuzzParseLayout(f *testing.F) {
-	for _, text := range []string{"twitter", "41/10/12", "41/5/5/12", "39/16/8@10ms", "1/62/0@1ns", "62/0/1@1s", "//", "@", "41/10/12@-1ms", "064/1/1"} {
+	for _, text := range []string{
+		"twitter", "41/10/12", "41/5/5/12", "39/16/8@10ms", "1/62/0@1ns", "62/0/1@1s", "//",
+		"@", "41/10/12@-1ms", "064/1/1",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

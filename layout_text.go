@@ -69,8 +69,9 @@ func ParseLayout(text string) (Layout, error) {
 		names = append(names, p.Name)
 	}
 	fail := func(reason string) (Layout, error) {
-		return Layout{}, fmt.Errorf("layout %.40q: %s; want one of %s, or bits such as 41/10/12, 41/5/5/12 or 39/16/8@10ms",
-			text, reason, strings.Join(names, ", "))
+		return Layout{},
+			fmt.Errorf("layout %.40q: %s; want one of %s, or bits such as 41/10/12, 41/5/5/12 or 39/16/8@10ms",
+				text, reason, strings.Join(names, ", "))
 	}
 	l := Default
 	split, tick, hasTick := strings.Cut(text, "@")

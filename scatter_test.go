@@ -57,8 +57,13 @@ func streams(nodeBits, sequenceBits, tick int) []stream {
 		{"one per tick, ten nodes", func(i int) ID { return compose(i/10*tick, i%10, 0) }},
 		{"one per second, all nodes", func(i int) ID { return compose(i/nodes*1000, i%nodes, 0) }},
 	}
-	for _, ms := range []int{tick, 2 * tick, 3 * tick, 20, 100, 370, 374 * tick, 500, 512 * tick, 1000, 10_000, 60_000, 3600_000} {
-		all = append(all, stream{fmt.Sprintf("one per %d ms, one node", ms), func(i int) ID { return compose(i*ms, 5, 0) }})
+	for _, ms := range []int{
+		tick, 2 * tick, 3 * tick, 20, 100, 370, 374 * tick, 500, 512 * tick, 1000, 10_000,
+		60_000, 3600_000,
+	} {
+		all = append(all, stream{fmt.Sprintf("one per %d ms, one node", ms), func(i int) ID {
+			return compose(i*ms, 5, 0)
+		}})
 	}
 	return all
 }
@@ -87,7 +92,8 @@ func TestScatterSpreadsEveryStreamEvenly(t *testing.T) {
 			for _, ranges := range []int{16, 64, 1024} {
 				fullest, deviations := unevenness(s, ranges, Scatter)
 				if fullest > 1.6 || deviations > 4 {
-					t.Errorf("layout %v, %s: the fullest of %d ranges holds %.2f of its share; %.1f deviations from chance",
+					t.Errorf("layout %v, %s: the fullest of %d ranges holds %.2f of its share; %.1f deviations "+
+						"from chance",
 						layout, s.name, ranges, fullest, deviations)
 				}
 			}

@@ -78,7 +78,9 @@ func (l Layout) FromUUID(u UUID) (ID, error) {
 	if want, err := l.UUID(id); err != nil {
 		return 0, reject("UUID", u.String(), "%v", err)
 	} else if want != u.Tagged("") {
-		return 0, reject("UUID", u.String(), "another program or layout made it: its time is not that of its ID %d in the layout %v; want %v", id, l, want)
+		return 0, reject("UUID", u.String(),
+			"another program or layout made it: its time is not that of its ID %d in the layout %v; want %v",
+			id, l, want)
 	}
 	return id, nil
 }

@@ -73,7 +73,8 @@ func TestUUIDsSortAndReturn(t *testing.T) {
 			if back, err := l.FromUUID(u); back != id || err != nil {
 				t.Fatalf("%v of %v is %d, %v; want %d", u, l, back, err, id)
 			}
-			if i > 0 && (bytes.Compare(last[:], u[:]) != cmp.Compare(ids[i-1], id) || cmp.Compare(last.String(), u.String()) != cmp.Compare(ids[i-1], id)) {
+			if i > 0 && (bytes.Compare(last[:], u[:]) != cmp.Compare(ids[i-1], id) ||
+				cmp.Compare(last.String(), u.String()) != cmp.Compare(ids[i-1], id)) {
 				t.Fatalf("%d and %d of %v are %v and %v, in another order", ids[i-1], id, l, last, u)
 			}
 			last = u
@@ -104,7 +105,8 @@ func TestUUIDsThatAreNoIDs(t *testing.T) {
 		}
 		id, err := Twitter.FromUUID(u)
 		var parse *ParseError
-		if want == "" && (id != 1541815603606036480 || err != nil) || want != "" && (id != 0 || !errors.As(err, &parse) || !strings.Contains(err.Error(), want)) {
+		if want == "" && (id != 1541815603606036480 || err != nil) ||
+			want != "" && (id != 0 || !errors.As(err, &parse) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s is %d, %v; want %q", text, id, err, want)
 		}
 	}
@@ -196,8 +198,8 @@ func TestUUIDText(t *testing.T) {
 	}
 }
 
-// asSQLServer are the bytes of a UUID as a column uniqueidentifier weighs them, the greatest first. It compares the last six bytes,
-// the two before these, and then the three numbers before, of which it keeps the lowest byte first.
+// asSQLServer are the bytes of a UUID as a column uniqueidentifier weighs them, the greatest first. It compares the
+// last six bytes, the two before these, and then the three numbers before, of which it keeps the lowest byte first.
 // https://learn.microsoft.com/en-us/dotnet/framework/data/adonet/sql/comparing-guid-and-uniqueidentifier-values
 func asSQLServer(u UUID) (weighed []byte) {
 	for _, i := range []int{10, 11, 12, 13, 14, 15, 8, 9, 7, 6, 5, 4, 3, 2, 1, 0} {
@@ -206,7 +208,8 @@ func asSQLServer(u UUID) (weighed []byte) {
 	return weighed
 }
 
-// What docs/databases.md says of SQL Server: the lowest 48 bits of the ID come first, in which time starts over every 2^26 ms.
+// What docs/databases.md says of SQL Server: the lowest 48 bits of the ID come first, in which time starts over every
+// 2^26 ms.
 func TestUUIDsInSQLServersOrder(t *testing.T) {
 	const over = 1 << 26 * time.Millisecond // 18.6 hours
 	at := func(d time.Duration) UUID {
@@ -249,7 +252,8 @@ func FuzzUUID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, n int64) {
 		for _, p := range Presets() {
 			if u, err := ParseUUID(text); err == nil {
-				if bare := strings.NewReplacer("-", "", "{", "", "}", "", "urn:uuid:", ""); !strings.EqualFold(bare.Replace(u.String()), bare.Replace(strings.ToLower(text))) {
+				if bare := strings.NewReplacer("-", "", "{", "", "}", "", "urn:uuid:",
+					""); !strings.EqualFold(bare.Replace(u.String()), bare.Replace(strings.ToLower(text))) {
 					t.Errorf("%q is read as %v", text, u)
 				}
 				if id, err := p.FromUUID(u); err == nil {

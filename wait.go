@@ -97,7 +97,8 @@ func (g *Generator) wake() {
 const shrinkBy = 16 * time.Microsecond
 
 // follow returns the look-ahead after a wake-up that lost so much time, in which no IDs were
-// made; negative: none. It then doubles what lies between the time of a wake-up and the loss, which a wake-up may be late.
+// made; negative: none. It then doubles what lies between the time of a wake-up and the loss, which a wake-up may be
+// late.
 func follow(lookAhead, least, most uint64, lost time.Duration) uint64 {
 	if lost <= 0 {
 		return max(lookAhead, least+uint64(shrinkBy)) - uint64(shrinkBy)

@@ -16,7 +16,8 @@ func current(l Layout) Layout {
 	return l
 }
 
-// Who is given an ID at once does not wait. Who waits for the clock is counted, with the time that it took, alone or with others.
+// Who is given an ID at once does not wait. Who waits for the clock is counted, with the time that it took, alone or
+// with others.
 func TestWaitsForTheClockAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Waits
@@ -113,7 +114,8 @@ func TestLookAheadFollowsLateWakeUps(t *testing.T) {
 				t.Errorf("every %v: %v of the limit", step, part)
 			}
 		}
-		if part := run(g, 40*time.Millisecond); part > 0.6 || g.lookAhead.Load() < uint64(MaxLookAhead-time.Millisecond) {
+		if part := run(g, 40*time.Millisecond); part > 0.6 ||
+			g.lookAhead.Load() < uint64(MaxLookAhead-time.Millisecond) {
 			t.Errorf("every 40ms: %v of the limit, with a look-ahead of %v", part, time.Duration(g.lookAhead.Load()))
 		}
 		for range 5 {
@@ -124,7 +126,8 @@ func TestLookAheadFollowsLateWakeUps(t *testing.T) {
 		}
 		g = newOne(WithLookAhead(DefaultLookAhead))
 		if part := run(g, 8*time.Millisecond); part > 0.8 || g.lookAhead.Load() != uint64(DefaultLookAhead) {
-			t.Errorf("a look-ahead that was given: %v of the limit, and now %v", part, time.Duration(g.lookAhead.Load()))
+			t.Errorf("a look-ahead that was given: %v of the limit, and now %v", part,
+				time.Duration(g.lookAhead.Load()))
 		}
 	})
 }
@@ -162,7 +165,8 @@ func TestFollow(t *testing.T) {
 		{4*ms + 1, -1, 4 * ms},
 	} {
 		if got := follow(c.lookAhead, 4*ms, 16*ms, c.lost); got != c.want {
-			t.Errorf("from %v, with %v lost: %v, want %v", time.Duration(c.lookAhead), c.lost, time.Duration(got), time.Duration(c.want))
+			t.Errorf("from %v, with %v lost: %v, want %v", time.Duration(c.lookAhead), c.lost, time.Duration(got),
+				time.Duration(c.want))
 		}
 	}
 	for _, fixed := range []uint64{0, 3, math.MaxInt64} {

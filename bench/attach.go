@@ -48,7 +48,8 @@ func runAttach(ctx context.Context, s settings) ([]table, error) {
 	}
 	return []table{{
 		Title: "attach: how long it takes over an embedded etcd, with its data in the directory for temporary files",
-		Note:  "There are two members, in one process. Taking over is from the call of Detach on one to the first ID of the other, which stood in line.",
+		Note: "There are two members, in one process. Taking over is from the call of Detach on one to the first ID " +
+			"of the other, which stood in line.",
 		columns: []column{
 			{"times", "times", "%.0f"},
 			{"p50_ms", "p50 ms", "%.2f"},
@@ -135,5 +136,8 @@ func latencies(name string, all []time.Duration) row {
 	slices.Sort(all)
 	milliseconds := func(i int) float64 { return all[i].Seconds() * 1000 }
 	last := len(all) - 1
-	return row{name, []float64{float64(len(all)), milliseconds(last / 2), milliseconds(last * 99 / 100), milliseconds(last)}}
+	return row{
+		name,
+		[]float64{float64(len(all)), milliseconds(last / 2), milliseconds(last * 99 / 100), milliseconds(last)},
+	}
 }

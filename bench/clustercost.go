@@ -24,8 +24,10 @@ import (
 func runClusterCost(ctx context.Context, s settings) ([]table, error) {
 	t := table{
 		Title: fmt.Sprintf("cluster-cost: transactions of one member that keeps its sequencers, window %v", s.window),
-		Note: fmt.Sprintf("A round comes every third of a window, so that at the default window of %v there is one in %v.\n"+
-			"Bytes are those of keys and values, with the keys that are only compared.", fence.DefaultWindow, fence.DefaultWindow/3),
+		Note: fmt.Sprintf("A round comes every third of a window, so that at the default window of %v there is one "+
+			"in %v.\n"+
+			"Bytes are those of keys and values, with the keys that are only compared.", fence.DefaultWindow,
+			fence.DefaultWindow/3),
 		columns: []column{
 			{"rounds", "rounds", "%.0f"},
 			{"transactions", "transactions", "%.0f"},
@@ -49,7 +51,8 @@ func runClusterCost(ctx context.Context, s settings) ([]table, error) {
 		every := (fence.DefaultWindow / 3).Seconds()
 		t.add(counted(sequencers, "sequencer"),
 			float64(rounds), float64(len(commits)), perRound, bytesPerRound, perRound/every, bytesPerRound/every)
-		t.Targets = append(t.Targets, atMost("transactions per round of "+counted(sequencers, "sequencer"), perRound, float64((sequencers+63)/64)))
+		t.Targets = append(t.Targets, atMost("transactions per round of "+counted(sequencers, "sequencer"), perRound,
+			float64((sequencers+63)/64)))
 	}
 	return []table{t}, nil
 }
@@ -89,7 +92,8 @@ func keep(ctx context.Context, s settings, sequencers int) (rounds int, sent []c
 			return rounds, sent, nil
 		}
 	}
-	return 0, nil, fmt.Errorf("a member of %s makes too few rounds: %d in %v", counted(sequencers, "sequencer"), rounds, 10*time.Duration(s.keeps)*third)
+	return 0, nil, fmt.Errorf("a member of %s makes too few rounds: %d in %v", counted(sequencers, "sequencer"), rounds,
+		10*time.Duration(s.keeps)*third)
 }
 
 // wholeRounds counts the rounds, which are so far apart at least, and leaves out the first and the last, of which

@@ -12,7 +12,8 @@ import (
 	"github.com/firn-id/firn/internal/base/retry"
 )
 
-// runCrowd measures single IDs beside 20 callers of 100 000 IDs: both are firn bench, and share the machine with firn serve.
+// runCrowd measures single IDs beside 20 callers of 100 000 IDs: both are firn bench, and share the machine with firn
+// serve.
 func runCrowd(ctx context.Context, s settings, c *contest) ([]table, error) {
 	if err := c.addFirn(ctx, "firn serve", "http", nil); err != nil {
 		return nil, err
@@ -37,11 +38,13 @@ func runCrowd(ctx context.Context, s settings, c *contest) ([]table, error) {
 			return nil, err
 		}
 		alone.add(a.PerSecond, 1, a.Latency.P50, a.Latency.P99, 1, 0)
-		beside.add(b.PerSecond, b.PerSecond/a.PerSecond, b.Latency.P50, b.Latency.P99, b.Latency.P99/a.Latency.P99, l.PerSecond)
+		beside.add(b.PerSecond, b.PerSecond/a.PerSecond, b.Latency.P50, b.Latency.P99,
+			b.Latency.P99/a.Latency.P99, l.PerSecond)
 	}
 	t := table{
 		Title: "crowd: 16 connections that ask for one ID each, alone and beside 20 that ask for 100 000",
-		Note:  "Both are firn bench, over HTTP, on the CPUs of firn serve. Medians over the rounds, and of the ratios within each.",
+		Note: "Both are firn bench, over HTTP, on the CPUs of firn serve. Medians over the rounds, and of the ratios " +
+			"within each.",
 		columns: []column{
 			{"per_s", "single IDs/s", "%.0f"},
 			{"to_alone", "to alone", "%.2f"},
@@ -84,7 +87,8 @@ type loaded struct {
 
 // firnBench has firn bench ask for IDs.
 func (c *contest) firnBench(ctx context.Context, connections, batch int, d time.Duration) (l loaded, err error) {
-	out, err := exec.CommandContext(ctx, c.firn, "bench", "--json", "--server", "http://"+c.rivals[0].address, "--concurrency", strconv.Itoa(connections),
+	out, err := exec.CommandContext(ctx, c.firn, "bench", "--json", "--server", "http://"+c.rivals[0].address,
+		"--concurrency", strconv.Itoa(connections),
 		"--batch", strconv.Itoa(batch), "--duration", d.String()).Output()
 	if err == nil {
 		err = json.Unmarshal(out, &l)

@@ -25,13 +25,17 @@ type pace struct {
 // in a process that has the machine for itself, and beside twice as many busy loops as there are CPUs.
 func runFresh(ctx context.Context, s settings) ([]table, error) {
 	paces := []pace{
-		{"1 ID each ms", 1, 1}, {"1000 IDs each ms", 1000, 1}, {"as fast as it can, 1 goroutine", 0, 1}, {"2 goroutines", 0, 2},
+		{"1 ID each ms", 1, 1},
+		{"1000 IDs each ms", 1000, 1},
+		{"as fast as it can, 1 goroutine", 0, 1},
+		{"2 goroutines", 0, 2},
 	}
 	var tables []table
 	for _, loops := range []int{0, 2 * runtime.NumCPU()} {
 		t := table{
-			Title: fmt.Sprintf("fresh: ms by which the time of an ID lies behind the clock, beside %s", counted(loops, "busy loop")),
-			Note:  "firn has ticks of 1 us here, the peer of 1 ms. Negative: ahead of the clock.",
+			Title: fmt.Sprintf("fresh: ms by which the time of an ID lies behind the clock, beside %s",
+				counted(loops, "busy loop")),
+			Note: "firn has ticks of 1 us here, the peer of 1 ms. Negative: ahead of the clock.",
 			columns: []column{
 				{"p50_ms", "p50", "%.3f"},
 				{"p99_9_ms", "p99.9", "%.3f"},

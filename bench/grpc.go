@@ -44,8 +44,10 @@ func runGRPC(ctx context.Context, s settings, c *contest) ([]table, error) {
 		}
 		t := table{
 			Title: fmt.Sprintf("grpc: Next, %s over one connection", counted(callers, "caller")),
-			Note: "Beside a gRPC server with its defaults that answers the same ID again and again. Each server is a process of its own;\n" +
-				"the callers are a third, on the same machine. Medians over the rounds; the CPU time is that of all rounds.",
+			Note: "Beside a gRPC server with its defaults that answers the same ID again and again. Each server is a " +
+				"process of its own;\n" +
+				"the callers are a third, on the same machine. Medians over the rounds; the CPU time is that of all " +
+				"rounds.",
 			columns: []column{
 				{"requests_per_second", "median requests/s", "%.0f"},
 				{"p50_us", "p50 us", "%.0f"},

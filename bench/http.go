@@ -29,7 +29,8 @@ func runHTTP(ctx context.Context, s settings, c *contest) ([]table, error) {
 		}
 		t := table{
 			Title: "http: one ID with each request, " + counted(connections, "connection"),
-			Note:  "The servers share the CPUs with the callers. Medians over the rounds; the CPU time is the server's." + c.notes,
+			Note: "The servers share the CPUs with the callers. Medians over the rounds; the CPU time is the " +
+				"server's." + c.notes,
 			columns: []column{
 				{"per_second", "requests/s", "%.0f"},
 				{"ratio", "to the constant", "%.2f"},
@@ -55,7 +56,8 @@ func runHTTP(ctx context.Context, s settings, c *contest) ([]table, error) {
 
 // runPacked measures batches from firn serve over HTTP, packed and in JSON. The caller reads every ID.
 func runPacked(ctx context.Context, s settings, c *contest) ([]table, error) {
-	if err := c.addFirn(ctx, "packed", "http", nil, "--layout", "41/1/21"); err != nil { // many more IDs/s than a caller takes
+	// many more IDs/s than a caller takes
+	if err := c.addFirn(ctx, "packed", "http", nil, "--layout", "41/1/21"); err != nil {
 		return nil, err
 	}
 	other := *c.rivals[0] // the same server
@@ -73,7 +75,8 @@ func runPacked(ctx context.Context, s settings, c *contest) ([]table, error) {
 		}
 		t := table{
 			Title: fmt.Sprintf("packed: batches of %d over HTTP, %s", batchOf, counted(connections, "connection")),
-			Note:  "One server, asked for packed IDs and for JSON in turn. Callers, on the same machine, read every ID.",
+			Note: "One server, asked for packed IDs and for JSON in turn. Callers, on the same machine, read " +
+				"every ID.",
 			columns: []column{
 				{"ids_per_second", "IDs/s", "%.0f"},
 				{"cpu_ns", "server CPU ns/ID", "%.1f"},
@@ -147,7 +150,10 @@ func dialLean(address string, _ int) (load.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lean{conn, bufio.NewReader(conn), fmt.Appendf(nil, "POST /api/v1/id HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", host)}, nil
+	return &lean{
+		conn, bufio.NewReader(conn),
+		fmt.Appendf(nil, "POST /api/v1/id HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", host),
+	}, nil
 }
 
 func (l *lean) Close() { _ = l.Conn.Close() }

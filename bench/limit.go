@@ -80,11 +80,14 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 }
 
 // limitTable measures contenders at so many times the limit of a node ID, beside so many busy loops.
-func limitTable(ctx context.Context, s settings, contenders []contender, peer string, goroutines, loops, times int) (t table, rates, costs speeds, err error) {
+func limitTable(ctx context.Context, s settings, contenders []contender, peer string, goroutines, loops,
+	times int,
+) (t table, rates, costs speeds, err error) {
 	rates, costs = speeds{}, speeds{}
 	for round := range s.limits {
 		for _, c := range contenders {
-			s.tell("%s at the limit, %s, round %d of %d: %s", plural(goroutines), counted(loops, "busy loop"), round+1, s.limits, c.name)
+			s.tell("%s at the limit, %s, round %d of %d: %s", plural(goroutines), counted(loops, "busy loop"), round+1,
+				s.limits, c.name)
 			var got saturation
 			err := beside(ctx, loops, func() (err error) {
 				got, err = saturate(ctx, c.loop, goroutines, s.limit)
@@ -115,7 +118,8 @@ func limitTable(ctx context.Context, s settings, contenders []contender, peer st
 		t.Title += ", beside " + counted(loops, "busy loop")
 	}
 	for _, c := range contenders {
-		t.add(c.name, slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer))
+		t.add(c.name, slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name),
+			costs.ratio(c.name, peer))
 	}
 	return t, rates, costs, nil
 }

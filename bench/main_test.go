@@ -30,7 +30,8 @@ func TestJSONHoldsEverySection(t *testing.T) {
 		t.Errorf("%d tables", len(got.Tables))
 	}
 	for _, table := range got.Tables {
-		if skipped := strings.HasPrefix(table.Note, "Skipped"); !skipped && (len(table.Rows) == 0 || table.Rows[0]["name"] == "") {
+		if skipped := strings.HasPrefix(table.Note, "Skipped"); !skipped &&
+			(len(table.Rows) == 0 || table.Rows[0]["name"] == "") {
 			t.Errorf("%s has rows %v", table.Title, table.Rows)
 		}
 	}
@@ -53,7 +54,9 @@ func TestRoundsAreCountedWhole(t *testing.T) {
 
 func TestUnknownSection(t *testing.T) {
 	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, client, sequencer, cluster-cost, attach, stores") {
+	if err == nil || !strings.Contains(err.Error(),
+		"next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, client, sequencer, cluster-cost, "+
+			"attach, stores") {
 		t.Errorf("got %v, want an error that names the sections", err)
 	}
 }

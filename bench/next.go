@@ -78,15 +78,19 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 	}
 	if goroutines > 1 {
 		t.Targets = append(t.Targets,
-			atMost("a node ID for each processor, to the fastest peer of any kind", got.ratio(nextSeveral, fastestOfAll), 1),
-			atMost("a node ID for each processor, to the fastest peer of any kind, of the minima", got.least(nextSeveral)/got.least(fastestOfAll), 1))
+			atMost("a node ID for each processor, to the fastest peer of any kind",
+				got.ratio(nextSeveral, fastestOfAll), 1),
+			atMost("a node ID for each processor, to the fastest peer of any kind, of the minima",
+				got.least(nextSeveral)/got.least(fastestOfAll), 1))
 		t.Note += "\nWhere the CPU time per ID is no more than the time, the goroutines took turns on one CPU."
 	} else {
 		t.Targets = append(t.Targets,
 			atMost("Next, CoarseClock, to the fastest peer of any kind", got.ratio(nextCoarse, fastestOfAll), 1),
-			atMost("Next, CoarseClock, to the fastest peer of any kind, of the minima", got.least(nextCoarse)/got.least(fastestOfAll), 1),
+			atMost("Next, CoarseClock, to the fastest peer of any kind, of the minima",
+				got.least(nextCoarse)/got.least(fastestOfAll), 1),
 			atMost("Next to the floor", got.ratioTo(nextFirn, sum), 1.25),
-			atMost("Next to the floor, of the minima", got.least(nextFirn)/(got.least(floorClock)+got.least(floorCAS)), 1.25))
+			atMost("Next to the floor, of the minima", got.least(nextFirn)/(got.least(floorClock)+got.least(floorCAS)),
+				1.25))
 	}
 	t.Targets = append(t.Targets,
 		atMost("Next to the fastest peer that reads a clock", got.ratio(nextFirn, fastest), 1),
@@ -97,7 +101,10 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 // runFill measures batches of IDs of a layout that never exhausts.
 func runFill(ctx context.Context, s settings) ([]table, error) {
 	const fill = "firn Fill of 1024, 1+21 bits"
-	contenders := []contender{firnFill(fill, wide, 1024), firnNext(nextFirn, wide, trueClock()), bwmarrin(nextBwmarrin, 1, 21)}
+	contenders := []contender{
+		firnFill(fill, wide, 1024), firnNext(nextFirn, wide, trueClock()),
+		bwmarrin(nextBwmarrin, 1, 21),
+	}
 	return measureTables(ctx, s, contenders, func(got, _ speeds, goroutines int) table {
 		t := table{
 			Title: "fill: batches of 1024 IDs, " + plural(goroutines),

@@ -44,7 +44,8 @@ func runClient(ctx context.Context, s settings) ([]table, error) {
 	}
 	t := table{
 		Title: "client: IDs fetched ahead beside a generator in memory, " + plural(goroutines),
-		Note:  "The client keeps 100 000 IDs, which a server in the same process makes. Ratios are medians over the rounds.",
+		Note: "The client keeps 100 000 IDs, which a server in the same process makes. Ratios are medians over the " +
+			"rounds.",
 		columns: []column{
 			{"min_ns", "min ns/ID", "%.1f"},
 			{"median_ns", "median ns/ID", "%.1f"},

@@ -72,7 +72,10 @@ func TestSonyflakeAgreesWithSonyflake(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs := peer.Decompose(id)
-		if want := (firn.Parts{Tick: theirs["time"], Node: theirs["machine"], Sequence: theirs["sequence"]}); got != want {
+		if want := (firn.Parts{
+			Tick: theirs["time"], Node: theirs["machine"],
+			Sequence: theirs["sequence"],
+		}); got != want {
 			t.Fatalf("%d is %+v, the peer says %+v", id, got, want)
 		}
 		if at, want := firn.Sonyflake.TickStart(got.Tick), peer.ToTime(id); !at.Equal(want) {

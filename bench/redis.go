@@ -17,7 +17,8 @@ import (
 func runRedis(ctx context.Context, s settings, c *contest) ([]table, error) {
 	t := table{
 		Title: "redis: INCR default, sent by redis-benchmark to firn serve and to a Redis that keeps nothing",
-		Note: "The servers are asked in turn, and share the machine with redis-benchmark, which is one thread and often the limit.\n" +
+		Note: "The servers are asked in turn, and share the machine with redis-benchmark, which is one thread and " +
+			"often the limit.\n" +
 			"Ratios are medians over the rounds; CPU is user and system time of the server's process.",
 		columns: []column{
 			{"firn_per_s", "firn commands/s", "%.0f"},
@@ -27,7 +28,9 @@ func runRedis(ctx context.Context, s settings, c *contest) ([]table, error) {
 			{"redis_cpu_us", "Redis CPU µs", "%.2f"},
 		},
 	}
-	err := c.add(ctx, "Redis", "redis", nil, func(address string) (*process, error) { return c.startRedis(ctx, address) })
+	err := c.add(ctx, "Redis", "redis", nil, func(address string) (*process, error) {
+		return c.startRedis(ctx, address)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +51,8 @@ func runRedis(ctx context.Context, s settings, c *contest) ([]table, error) {
 			}
 			name := fmt.Sprintf("%s, %d in a pipeline", counted(connections, "connection"), pipeline)
 			ratio := firn.ratioTo(redis)
-			t.add(name, firn.median(perSecond), redis.median(perSecond), ratio, firn.cpuPerAnswer(), redis.cpuPerAnswer())
+			t.add(name, firn.median(perSecond), redis.median(perSecond), ratio, firn.cpuPerAnswer(),
+				redis.cpuPerAnswer())
 			if pipeline > 1 {
 				t.Targets = append(t.Targets, atLeast("commands/s to Redis's, "+name, ratio, 1))
 			}
@@ -119,7 +123,10 @@ func parseRedisBenchmark(text string) (r round, err error) {
 	for i, name := range lines[0] {
 		values[name], _ = strconv.ParseFloat(lines[1][i], 64) // the first is no number
 	}
-	r = round{perSecond: values["rps"], p50: values["p50_latency_ms"] * 1000, p99: values["p99_latency_ms"] * 1000, p999: math.NaN()}
+	r = round{
+		perSecond: values["rps"], p50: values["p50_latency_ms"] * 1000, p99: values["p99_latency_ms"] * 1000,
+		p999: math.NaN(),
+	}
 	if !(r.perSecond > 0 && r.p50 > 0 && r.p99 > 0) {
 		return r, fmt.Errorf("redis-benchmark printed %q; want rps, p50_latency_ms and p99_latency_ms", text)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/yitter/idgenerator-go/idgen"
 )
 
-// What docs/comparison.md says of a restart while the clock is 100 ms behind: who remembers nothing makes the IDs of that time
-// again. Firn repeats them, too, without a file that remembers.
+// What docs/comparison.md says of a restart while the clock is 100 ms behind: who remembers nothing makes the IDs of
+// that time again. Firn repeats them, too, without a file that remembers.
 func TestRestartWhileTheClockIsBehind(t *testing.T) {
 	remembered := firn.WithHorizonFile(filepath.Join(t.TempDir(), "horizon"))
 	for name, of := range map[string]struct {
@@ -26,7 +26,9 @@ func TestRestartWhileTheClockIsBehind(t *testing.T) {
 			return func() int64 { return int64(node.Generate()) }
 		}, true},
 		"sony/sonyflake": {func(*testing.T) func() int64 {
-			s := must(sonyflake.New(sonyflake.Settings{StartTime: firn.Default.Epoch, MachineID: func() (int, error) { return 1, nil }}))
+			s := must(sonyflake.New(sonyflake.Settings{StartTime: firn.Default.Epoch, MachineID: func() (int, error) {
+				return 1, nil
+			}}))
 			return func() int64 { return must(s.NextID()) }
 		}, true},
 		"yitter/idgenerator M1": {func(*testing.T) func() int64 { return yitterOf(1) }, true},
@@ -44,7 +46,8 @@ func TestRestartWhileTheClockIsBehind(t *testing.T) {
 			}
 			t.Logf("%d of %d IDs a second time", again, len(after))
 			if len(before) != 1000 || len(after) != 1000 || again > 0 != of.repeats {
-				t.Errorf("%d and %d IDs, %d of them twice; want 1000 each, and some twice: %v", len(before), len(after), again, of.repeats)
+				t.Errorf("%d and %d IDs, %d of them twice; want 1000 each, and some twice: %v", len(before), len(after),
+					again, of.repeats)
 			}
 		})
 	}

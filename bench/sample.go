@@ -78,7 +78,9 @@ func measure(ctx context.Context, s settings, contenders []contender, goroutines
 }
 
 // measureTables measures contenders on one goroutine and on two, and returns a table of each.
-func measureTables(ctx context.Context, s settings, contenders []contender, tableOf func(times, cpu speeds, goroutines int) table) (tables []table, err error) {
+func measureTables(ctx context.Context, s settings, contenders []contender,
+	tableOf func(times, cpu speeds, goroutines int) table,
+) (tables []table, err error) {
 	for _, goroutines := range []int{1, 2} {
 		times, cpu, err := measure(ctx, s, contenders, goroutines)
 		if err != nil {

@@ -50,7 +50,9 @@ func runSequencer(ctx context.Context, s settings) ([]table, error) {
 	return measureTables(ctx, s, contenders, func(got, cpu speeds, goroutines int) table {
 		t := table{
 			Title: "sequencer: a member's sequencer beside a generator alone, " + plural(goroutines),
-			Note: "Both have 1+21 bits, a CoarseClock and a bound. The member keeps its node ID meanwhile, in a store in memory.\n" +
+			Note: "Both have 1+21 bits, a CoarseClock and a bound. The member keeps its node ID meanwhile, in " +
+				"a store " +
+				"in memory.\n" +
 				"Ratios are medians over the rounds.",
 			columns: []column{
 				{"min_ns", "min ns/ID", "%.2f"},
@@ -62,7 +64,8 @@ func runSequencer(ctx context.Context, s settings) ([]table, error) {
 		}
 		for i, c := range contenders {
 			bare := contenders[i&^1].name
-			t.add(c.name, got.least(c.name), got.median(c.name), cpu.median(c.name), got.ratio(c.name, bare), allocations(c))
+			t.add(c.name, got.least(c.name), got.median(c.name), cpu.median(c.name), got.ratio(c.name, bare),
+				allocations(c))
 		}
 		t.Targets = append(t.Targets,
 			atMost("Next to the generator's", got.ratio(next, bareNext), 1.1),

@@ -86,7 +86,8 @@ type contest struct {
 }
 
 // inContest runs a section with a contest, whose servers end with it.
-func inContest(run func(context.Context, settings, *contest) ([]table, error)) func(context.Context, settings) ([]table, error) {
+func inContest(run func(context.Context, settings, *contest) ([]table, error)) func(context.Context,
+	settings) ([]table, error) {
 	return func(ctx context.Context, s settings) ([]table, error) {
 		firn, err := s.build(ctx, filepath.Join("..", "cmd", "firn"))
 		if err != nil {
@@ -193,7 +194,9 @@ type round struct {
 }
 
 // add starts a server, and waits until it gives IDs. A server that is not installed is noted and left out.
-func (c *contest) add(ctx context.Context, name, protocol string, ask askFunc, start func(address string) (*process, error)) error {
+func (c *contest) add(ctx context.Context, name, protocol string, ask askFunc,
+	start func(address string) (*process, error),
+) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -202,7 +205,9 @@ func (c *contest) add(ctx context.Context, name, protocol string, ask askFunc, s
 }
 
 // addAt does as add, at an address.
-func (c *contest) addAt(ctx context.Context, address, name, protocol string, ask askFunc, start func(address string) (*process, error)) error {
+func (c *contest) addAt(ctx context.Context, address, name, protocol string, ask askFunc,
+	start func(address string) (*process, error),
+) error {
 	p, err := start(address)
 	if errors.Is(err, exec.ErrNotFound) {
 		c.notes += fmt.Sprintf("\nNot here: %s. %v", name, err)
@@ -223,7 +228,8 @@ func (c *contest) addAt(ctx context.Context, address, name, protocol string, ask
 func (c *contest) addFirn(ctx context.Context, name, protocol string, ask askFunc, flags ...string) error {
 	return c.add(ctx, name, protocol, ask, func(address string) (*process, error) {
 		return c.start(ctx, c.firn, append([]string{
-			"serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "none", "--data-dir", filepath.Join(c.dir, "data"), "--drain-delay", "0s",
+			"serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "none", "--data-dir", filepath.Join(c.dir, "data"),
+			"--drain-delay", "0s",
 			"--" + protocol + "-addr", address,
 		}, flags...)...)
 	})
@@ -236,7 +242,8 @@ func (c *contest) askInTurn(ctx context.Context, s settings, connections int) er
 	}
 	for n := range s.loads {
 		if n%max(1, s.loads/5) == 0 {
-			s.tell("%s: round %d of %d over %d servers", counted(connections, "connection"), n+1, s.loads, len(c.rivals))
+			s.tell("%s: round %d of %d over %d servers", counted(connections, "connection"), n+1,
+				s.loads, len(c.rivals))
 		}
 		for i := range c.rivals { // another goes first each time
 			r := c.rivals[(i+n)%len(c.rivals)]
@@ -255,8 +262,8 @@ type kept struct{ load.Connection }
 
 func (kept) Close() {}
 
-// overLoad asks one server with internal/ops/load for batches of IDs. Its connections stay open, and each has had IDs before the
-// first round begins.
+// overLoad asks one server with internal/ops/load for batches of IDs. Its connections stay open, and each has had IDs
+// before the first round begins.
 func overLoad(batch int, connect func(address string, i int) (load.Connection, error)) askFunc {
 	var open []load.Connection
 	return func(ctx context.Context, r *rival, connections int, d time.Duration) (round, error) {
@@ -288,7 +295,8 @@ func overLoad(batch int, connect func(address string, i int) (load.Connection, e
 			return round{}, fmt.Errorf("%s: %s", got.Errors[0].Code, got.Errors[0].Example)
 		}
 		µs := func(percent float64) float64 { return got.Latency.At(percent).Seconds() * 1e6 }
-		return round{got.Calls, float64(got.Calls) / got.Took.Seconds(), µs(50), µs(99), µs(99.9), r.cpu() - before}, ctx.Err()
+		return round{got.Calls, float64(got.Calls) / got.Took.Seconds(), µs(50), µs(99), µs(99.9), r.cpu() - before},
+			ctx.Err()
 	}
 }
 

@@ -28,7 +28,8 @@ func TestOverLoad(t *testing.T) {
 	ask := overLoad(1, dialLean)
 	for range 2 { // over the same connections
 		got, err := ask(t.Context(), r, 3, 50*time.Millisecond)
-		if err != nil || got.answers < 3 || got.perSecond <= 0 || got.perSecond > float64(got.answers)/0.05 || got.p50 <= 0 || got.p999 < got.p50 {
+		if err != nil || got.answers < 3 || got.perSecond <= 0 || got.perSecond > float64(got.answers)/0.05 ||
+			got.p50 <= 0 || got.p999 < got.p50 {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -37,7 +38,8 @@ func TestOverLoad(t *testing.T) {
 		"0 bytes": func(http.ResponseWriter) {},
 	} {
 		answer = wrong
-		if _, err := overLoad(1, dialLean)(t.Context(), r, 3, time.Second); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := overLoad(1, dialLean)(t.Context(), r, 3, time.Second); err == nil ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("got %v, want %s", err, what)
 		}
 	}
@@ -59,7 +61,8 @@ func TestCPUTimeOfAProcess(t *testing.T) {
 }
 
 func TestRedisBenchmark(t *testing.T) {
-	const head = `"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"` + "\n"
+	const head = `"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms",` +
+		`"max_latency_ms"` + "\n"
 	r, err := parseRedisBenchmark(head + `"INCR id","88888.89","0.105","0.032","0.095","0.207","0.271","0.663"` + "\n")
 	if err != nil || r.perSecond != 88888.89 || r.p50 != 95 || r.p99 != 271 {
 		t.Errorf("%+v, %v", r, err)

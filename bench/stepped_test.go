@@ -30,11 +30,13 @@ func TestClockStepsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	repeats := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^(.*?) +(\d+) of +\d+ IDs come twice$`).FindAllStringSubmatch(string(out), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(.*?) +(\d+) of +\d+ IDs come twice$`).
+		FindAllStringSubmatch(string(out), -1) {
 		repeats[m[1]] = m[2] != "0"
 	}
 	for name, want := range map[string]bool{
-		"firn": false, "bwmarrin/snowflake": false, "sony/sonyflake": false, "yitter/idgenerator method 1": false, "yitter/idgenerator method 2": true,
+		"firn": false, "bwmarrin/snowflake": false, "sony/sonyflake": false, "yitter/idgenerator method 1": false,
+		"yitter/idgenerator method 2": true,
 	} {
 		if got, ok := repeats[name]; !ok || got != want {
 			t.Errorf("%s repeats IDs: %t, tried: %t; want %t", name, got, ok, want)

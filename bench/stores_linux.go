@@ -53,8 +53,10 @@ var services = []service{
 func runStores(ctx context.Context, s settings) ([]table, error) {
 	costs := table{
 		Title: "stores: what a member does over each kind of store, in ms",
-		Note: "All servers run on this machine, so these are the costs of the store without a network. A claim is one\n" +
-			"read and one transaction; extensions come in transactions of 64 fences. The first ID is that of the first\n" +
+		Note: "All servers run on this machine, so these are the costs of the store without a network. A claim " +
+			"is one\n" +
+			"read and one transaction; extensions come in transactions of 64 fences. The first ID is that of the " +
+			"first\n" +
 			"member over an empty store, from the opening of its client on.",
 		columns: []column{
 			{"first_id_ms", "first ID", "%.0f"},
@@ -67,9 +69,12 @@ func runStores(ctx context.Context, s settings) ([]table, error) {
 		},
 	}
 	idle := table{
-		Title: fmt.Sprintf("stores: %d members join at once; and what a cluster of %d that do nothing costs", s.joining, s.idling),
-		Note: "Each member has its own client. A transaction is one that changes something; a message is what clients send\n" +
-			"in one piece, where they have connections of their own. A third is a third of the window of " + fence.DefaultWindow.String() + ".",
+		Title: fmt.Sprintf("stores: %d members join at once; and what a cluster of %d that do nothing costs",
+			s.joining, s.idling),
+		Note: "Each member has its own client. A transaction is one that changes something; a message is what " +
+			"clients send\n" +
+			"in one piece, where they have connections of their own. A third is a third of the window of " +
+			fence.DefaultWindow.String() + ".",
 		columns: []column{
 			{"join_s", "join in s", "%.1f"},
 			{"transactions_per_second", "transactions/s", "%.1f"},
@@ -273,7 +278,10 @@ func joinAndRest(ctx context.Context, s settings, on *starter, open func() (stor
 		sent = float64(on.messages.Load()-messages) / seconds
 	}
 	per := float64(len(stay))
-	return []float64{took.Seconds(), transactions, transactions / per * fence.DefaultWindow.Seconds() / 3, sent, sent / per}, nil
+	return []float64{
+		took.Seconds(), transactions, transactions / per * fence.DefaultWindow.Seconds() / 3, sent,
+		sent / per,
+	}, nil
 }
 
 // starter starts servers as tests do, and ends them.

@@ -19,7 +19,8 @@ func runUnix(ctx context.Context, s settings, c *contest) ([]table, error) {
 	}
 	t := table{
 		Title: "unix: one ID with each request, 1 connection",
-		Note:  "Two nodes of the same kind, one on a Unix socket and one on loopback, asked in turn. Ratios are medians over the rounds.",
+		Note: "Two nodes of the same kind, one on a Unix socket and one on loopback, asked in turn. Ratios are " +
+			"medians over the rounds.",
 		columns: []column{
 			{"unix_per_s", "Unix requests/s", "%.0f"},
 			{"tcp_per_s", "TCP requests/s", "%.0f"},
@@ -33,12 +34,14 @@ func runUnix(ctx context.Context, s settings, c *contest) ([]table, error) {
 	for _, protocol := range []string{"http", "grpc", "redis"} {
 		start := func(name string) func(string) (*process, error) {
 			return func(address string) (*process, error) {
-				return c.start(ctx, c.firn, "serve", "--admin-addr", "none", "--data-dir", filepath.Join(c.dir, protocol+name), "--drain-delay", "0s",
+				return c.start(ctx, c.firn, "serve", "--admin-addr", "none", "--data-dir",
+					filepath.Join(c.dir, protocol+name), "--drain-delay", "0s",
 					"--http-addr", "127.0.0.1:0", "--"+protocol+"-addr", address)
 			}
 		}
 		c.rivals = nil
-		if err := c.addAt(ctx, "unix:"+filepath.Join(c.dir, protocol), "Unix", protocol, overLoad(1, connect[protocol]), start("unix")); err != nil {
+		if err := c.addAt(ctx, "unix:"+filepath.Join(c.dir, protocol), "Unix", protocol, overLoad(1, connect[protocol]),
+			start("unix")); err != nil {
 			return nil, err
 		}
 		if err := c.add(ctx, "TCP", protocol, overLoad(1, connect[protocol]), start("tcp")); err != nil {
@@ -50,8 +53,10 @@ func runUnix(ctx context.Context, s settings, c *contest) ([]table, error) {
 		unix, tcp := c.rivals[0], c.rivals[1]
 		p50 := func(r round) float64 { return r.p50 }
 		ratio := unix.ratioTo(tcp)
-		t.add(protocol, unix.median(perSecond), tcp.median(perSecond), ratio, unix.median(p50), tcp.median(p50), unix.cpuPerAnswer(), tcp.cpuPerAnswer())
-		t.Targets = append(t.Targets, atLeast(fmt.Sprintf("requests/s over a Unix socket to loopback, %s", protocol), ratio, 1.4))
+		t.add(protocol, unix.median(perSecond), tcp.median(perSecond), ratio, unix.median(p50), tcp.median(p50),
+			unix.cpuPerAnswer(), tcp.cpuPerAnswer())
+		t.Targets = append(t.Targets,
+			atLeast(fmt.Sprintf("requests/s over a Unix socket to loopback, %s", protocol), ratio, 1.4))
 		for _, r := range c.rivals {
 			r.stop()
 		}

@@ -18,8 +18,9 @@ import (
 
 // Limits on answers, in bytes. In JSON each ID is in them as a number and as a string.
 const (
-	perID        = len(`9223372036854775807,"9223372036854775807",`)
-	perText      = len(`"01a1fc23-5529-7000-81a1-522b4a720005","9223372036854775807",`) // the longest, a UUID, with its number
+	perID = len(`9223372036854775807,"9223372036854775807",`)
+	// the longest, a UUID, with its number
+	perText      = len(`"01a1fc23-5529-7000-81a1-522b4a720005","9223372036854775807",`)
 	aroundIDs    = 4 << 10
 	longestError = 16 << 10
 	longestText  = 1000 // of an error's message
@@ -74,7 +75,8 @@ func readAtMost(r *http.Response, limit int) ([]byte, error) {
 	return b, err
 }
 
-// parseAnswer returns the n IDs of an answer, which must be positive, and each there once. It reads the strings, not the numbers.
+// parseAnswer returns the n IDs of an answer, which must be positive, and each there once. It reads the strings, not
+// the numbers.
 func parseAnswer(body []byte, n int) ([]firn.ID, error) {
 	var answer struct {
 		ID  *firn.ID  `json:"id_str"`
@@ -126,8 +128,8 @@ func parseTexts(body []byte, n int) ([]string, error) {
 	return texts, nil
 }
 
-// distinct returns an error unless ids are positive, and each there once. They ascend, unless they are of a sequencer that scatters
-// them.
+// distinct returns an error unless ids are positive, and each there once. They ascend, unless they are of a sequencer
+// that scatters them.
 func distinct(ids []firn.ID) error {
 	if !slices.IsSorted(ids) {
 		ids = slices.Sorted(slices.Values(ids))

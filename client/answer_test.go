@@ -52,7 +52,8 @@ func TestALongMessageIsCut(t *testing.T) {
 	}
 }
 
-// Whatever a node answers, either it is refused or there are as many IDs as were asked for, above zero, and each there once.
+// Whatever a node answers, either it is refused or there are as many IDs as were asked for, above zero, and each there
+// once.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"id":9007199254740993,"id_str":"9007199254740993"}`), uint8(1))
 	f.Add([]byte(`{"ids":[5,6],"ids_str":["5","6"]}`), uint8(2))
@@ -105,7 +106,8 @@ func TestPackedAnswer(t *testing.T) {
 		r := answer(200, string(c.body), "Content-Type", cmp.Or(c.kind, packed.Type))
 		r.ContentLength = int64(len(c.body))
 		given, err := readAnswer("a", r, query{n: c.n})
-		if got := fmt.Sprint(given.ids); err == nil && got != c.want || err != nil && (!strings.Contains(err.Error(), c.want) || given.ids != nil) {
+		if got := fmt.Sprint(given.ids); err == nil && got != c.want ||
+			err != nil && (!strings.Contains(err.Error(), c.want) || given.ids != nil) {
 			t.Errorf("%q for %d: %s, %v; want %s", c.body, c.n, got, err, c.want)
 		}
 	}

@@ -59,7 +59,8 @@ type call struct {
 	patience time.Duration // within which nearly every answer comes
 	results  chan *attempt // has room for all attempts
 
-	// bar is, once a request has won, the time in nanoseconds after which another one counts as slow. Until then it is 0.
+	// bar is, once a request has won, the time in nanoseconds after which another one counts as slow. Until then it is
+	// 0.
 	bar atomic.Int64
 
 	// The goroutine of the call owns the rest.
@@ -249,7 +250,8 @@ func (s *Sequencer) overtook(c *call, winner *attempt, bar time.Duration) {
 	}
 	for _, a := range c.live {
 		if out := now.Sub(a.asked); out > bar {
-			a.route.fails(now, &nodeError{a.route.node, fmt.Errorf("%w: no answer for %v", errSlow, out.Round(time.Millisecond))}, 0)
+			a.route.fails(now,
+				&nodeError{a.route.node, fmt.Errorf("%w: no answer for %v", errSlow, out.Round(time.Millisecond))}, 0)
 		}
 	}
 }

@@ -4,14 +4,15 @@
 //	defer c.Close()
 //	id, err := c.Next(ctx)
 //
-// A call goes to a node that works, and to another one if that fails or is slow, until its context ends. The only effect of
-// calling twice is an ID that nobody uses, so every call can be repeated. An error that the caller must fix, such as a wrong
-// token or a sequencer that does not exist, is returned at once. So is a *[MixedError], which shows that the nodes are not of
-// one cluster.
+// A call goes to a node that works, and to another one if that fails or is slow, until its context ends. The only
+// effect of calling twice is an ID that nobody uses, so every call can be repeated. An error that the caller must fix,
+// such as a wrong token or a sequencer that does not exist, is returned at once. So is a *[MixedError], which shows
+// that the nodes are not of one cluster.
 //
 // With [WithPrefetch] the client fetches IDs in batches and returns them from memory, none older than a chosen age.
 //
-// The IDs of one answer ascend. Those of several answers may come from several nodes, whose order depends on their clocks.
+// The IDs of one answer ascend. Those of several answers may come from several nodes, whose order depends on their
+// clocks.
 //
 // A process that makes IDs itself uses package member instead.
 package client
@@ -54,13 +55,13 @@ type Client struct {
 	sequencers map[string]*Sequencer
 }
 
-// New returns a client of the nodes with these URLs, such as http://ids-1:8080 or https://[::1]:8443, or with the Unix socket
-// of a node on this machine, such as unix:/run/firn/firn.sock. One URL may be that of a balancer. New sends nothing, so nodes
-// may be down.
+// New returns a client of the nodes with these URLs, such as http://ids-1:8080 or https://[::1]:8443, or with the Unix
+// socket of a node on this machine, such as unix:/run/firn/firn.sock. One URL may be that of a balancer. New sends
+// nothing, so nodes may be down.
 //
-// An error is returned when there is no URL, when one is not http:// or https:// with a host, an optional port and nothing
-// else, nor unix: with an absolute path, when two are the same, or when an option is wrong: WithTransport reaches no Unix
-// socket.
+// An error is returned when there is no URL, when one is not http:// or https:// with a host, an optional port and
+// nothing else, nor unix: with an absolute path, when two are the same, or when an option is wrong: WithTransport
+// reaches no Unix socket.
 func New(nodes []string, options ...Option) (*Client, error) {
 	urls, err := parseNodes(nodes)
 	if err != nil {
@@ -74,7 +75,8 @@ func New(nodes []string, options ...Option) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		nodes: urls, config: config, transport: config.newTransport(), sockets: map[string]http.RoundTripper{}, sequencers: map[string]*Sequencer{},
+		nodes: urls, config: config, transport: config.newTransport(), sockets: map[string]http.RoundTripper{},
+		sequencers: map[string]*Sequencer{},
 	}
 	for _, node := range urls {
 		path, err := unixsocket.Parse(node)
@@ -83,7 +85,8 @@ func New(nodes []string, options ...Option) (*Client, error) {
 		}
 		own, ok := c.transport.(*http.Transport)
 		if !ok || config.transport != nil {
-			return nil, fmt.Errorf("%s is a Unix socket, which WithTransport does not reach; want no WithTransport", node)
+			return nil, fmt.Errorf("%s is a Unix socket, which WithTransport does not reach; want no WithTransport",
+				node)
 		}
 		c.sockets[node] = unixsocket.Transport(own, path)
 	}
@@ -114,8 +117,8 @@ func (c *Client) ConvertFrom(ctx context.Context, as, id, form string) (text str
 }
 
 // Sequencer returns the sequencer of a name, the same one each time; an empty name is the default sequencer. It sends
-// nothing: Next and Fill tell whether the sequencer exists. The client keeps state for every name, so names should not come
-// from strangers.
+// nothing: Next and Fill tell whether the sequencer exists. The client keeps state for every name, so names should not
+// come from strangers.
 func (c *Client) Sequencer(name string) *Sequencer {
 	if name == "" {
 		return c.standard
@@ -130,8 +133,8 @@ func (c *Client) Sequencer(name string) *Sequencer {
 	return s
 }
 
-// Close waits for the calls in flight, which end with their contexts at the latest, then ends all requests and drops the IDs
-// in memory. From then on Next and Fill return ErrClosed. It always returns nil, and may be called again.
+// Close waits for the calls in flight, which end with their contexts at the latest, then ends all requests and drops
+// the IDs in memory. From then on Next and Fill return ErrClosed. It always returns nil, and may be called again.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true

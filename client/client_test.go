@@ -28,7 +28,10 @@ import (
 
 func TestNodes(t *testing.T) {
 	for _, c := range []struct{ nodes, want string }{
-		{"http://a:8080 https://B:8443/ http://[::1]:80 https://c:443", "http://a:8080 https://b:8443 http://[::1] https://c"},
+		{
+			"http://a:8080 https://B:8443/ http://[::1]:80 https://c:443",
+			"http://a:8080 https://b:8443 http://[::1] https://c",
+		},
 		{"unix:/run/firn.sock http://a unix:///run/b/../c", "unix:/run/firn.sock http://a unix:/run/c"},
 		{"unix:/run/firn.sock unix:/run//firn.sock", "node 2 is the same as node 1: unix:/run/firn.sock"},
 		{"unix:firn.sock", "node 1: \"unix:firn.sock\" is not the address of a Unix socket"},
@@ -264,7 +267,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	t.Logf("%d connections, %d requests for 1920 calls", opened.Load(), last.Load())
 }
 
-// Nodes may be Unix sockets, each of its own, beside others; the client's proxy and the transport of others do not reach them.
+// Nodes may be Unix sockets, each of its own, beside others; the client's proxy and the transport of others do not
+// reach them.
 func TestUnixSockets(t *testing.T) {
 	dir, err := os.MkdirTemp("", "firn") // whose path is short enough
 	if err != nil {
@@ -305,7 +309,8 @@ func TestUnixSockets(t *testing.T) {
 	if !seen[1] || !seen[2] {
 		t.Errorf("IDs come from %v; want both nodes", seen)
 	}
-	if _, err := New(nodes, WithTransport(http.DefaultTransport)); err == nil || !strings.Contains(err.Error(), nodes[0]+" is a Unix socket, which WithTransport does not reach") {
+	if _, err := New(nodes, WithTransport(http.DefaultTransport)); err == nil ||
+		!strings.Contains(err.Error(), nodes[0]+" is a Unix socket, which WithTransport does not reach") {
 		t.Error(err)
 	}
 	gone, err := New([]string{nodes[0] + "x"})
@@ -313,7 +318,8 @@ func TestUnixSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gone.Close()
-	if _, err := gone.Next(within(t, 50*time.Millisecond)); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), nodes[0]+"x") {
+	if _, err := gone.Next(within(t, 50*time.Millisecond)); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), nodes[0]+"x") {
 		t.Error(err)
 	}
 }

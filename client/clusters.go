@@ -8,12 +8,13 @@ import (
 	"github.com/firn-id/firn/internal/base/clusterid"
 )
 
-// MixedError is returned when a node answers that is not of the cluster of the nodes that answered before. Nodes of different
-// clusters know nothing of each other and give the same IDs, so whoever takes IDs from both gets duplicates. The IDs of the
-// answer are dropped, and no other node is asked instead: name the nodes of one cluster.
+// MixedError is returned when a node answers that is not of the cluster of the nodes that answered before. Nodes of
+// different clusters know nothing of each other and give the same IDs, so whoever takes IDs from both gets duplicates.
+// The IDs of the answer are dropped, and no other node is asked instead: name the nodes of one cluster.
 //
 // Every answer of a node names its cluster. The client remembers the first one. When a node that was of the remembered
-// cluster is of another, its cluster was founded again: the client remembers that one, and from then on refuses the former.
+// cluster is of another, its cluster was founded again: the client remembers that one, and from then on refuses the
+// former.
 type MixedError struct {
 	Node, Cluster       string // that answered, its URL, and its cluster
 	Other, OtherCluster string // the node that answered last before, its URL, and its cluster, of which all should be

@@ -23,11 +23,14 @@ func of(cluster string, node behaviour) behaviour {
 	}
 }
 
-// No ID comes from a node of another cluster, and the call that it answers fails, with and without prefetching, also when the
-// stranger only refuses.
+// No ID comes from a node of another cluster, and the call that it answers fails, with and without prefetching, also
+// when the stranger only refuses.
 func TestStrangersAreRefused(t *testing.T) {
 	for name, options := range map[string][]Option{"one by one": nil, "prefetched": {WithPrefetch(10, time.Minute)}} {
-		for what, stranger := range map[string]behaviour{"gives": gives(0), "refuses": refuses(403, "forbidden"), "is not ready": refuses(503, "not_ready")} {
+		for what, stranger := range map[string]behaviour{
+			"gives": gives(0), "refuses": refuses(403, "forbidden"),
+			"is not ready": refuses(503, "not_ready"),
+		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFleet(map[string]behaviour{"a": of("x", gives(0)), "b": fails(errReset)})
@@ -66,7 +69,8 @@ func TestAClusterThatWasFoundedAgain(t *testing.T) {
 		}
 		f.set("a", of("x", gives(0)))
 		f.set("b", fails(errReset))
-		if _, err := c.Next(within(t, time.Second)); !isMixed(err) || !strings.Contains(err.Error(), "behind one address") {
+		if _, err := c.Next(within(t, time.Second)); !isMixed(err) ||
+			!strings.Contains(err.Error(), "behind one address") {
 			t.Errorf("Next: %v; want a MixedError", err)
 		}
 	})

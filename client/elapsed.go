@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// elapsed is a clock for the age of IDs. It shows the time since it was made by the monotonic clock, and adds the time for
-// which that stood still: while the machine slept, or between a snapshot of its memory and the moment at which that was
-// resumed. Only the wall clock has counted that, so each leap ahead of the wall clock is added. A wall clock that is put right
-// makes IDs older, never younger.
+// elapsed is a clock for the age of IDs. It shows the time since it was made by the monotonic clock, and adds the time
+// for which that stood still: while the machine slept, or between a snapshot of its memory and the moment at which that
+// was resumed. Only the wall clock has counted that, so each leap ahead of the wall clock is added. A wall clock that
+// is put right makes IDs older, never younger.
 type elapsed struct {
 	read func() (monotonic, wall int64) // nanoseconds since any instant
 

@@ -12,13 +12,13 @@ var (
 	// ErrClosed is returned by Next and Fill after Close.
 	ErrClosed = errors.New("the client is closed")
 
-	// ErrNoAnswer is returned when the context ends before a node has given IDs. It wraps the error of the context and, for
-	// each node, what is wrong with it.
+	// ErrNoAnswer is returned when the context ends before a node has given IDs. It wraps the error of the context and,
+	// for each node, what is wrong with it.
 	ErrNoAnswer = errors.New("no node gave an ID in time")
 )
 
-// Error is returned when a node refuses a call for a reason that neither another node nor another attempt would change. An
-// ErrNoAnswer wraps the last one of each node.
+// Error is returned when a node refuses a call for a reason that neither another node nor another attempt would change.
+// An ErrNoAnswer wraps the last one of each node.
 type Error struct {
 	Node    string // its URL
 	Status  int    // of HTTP, such as 404
@@ -44,7 +44,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// final tells whether the error is for the caller: calling another node would hide the caller's mistake, or evade its limit.
+// final tells whether the error is for the caller: calling another node would hide the caller's mistake, or evade its
+// limit.
 func (e *Error) final() bool {
 	switch e.Status {
 	case http.StatusRequestTimeout:

@@ -100,7 +100,8 @@ func TestTheFirstRequestGoesOn(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		_ = c.Close()
-		if len(attempts) < 2 || attempts[0].Node != "http://b" || attempts[0].Hedged || attempts[0].Err != nil || !attempts[1].Hedged || !isCanceled(attempts[1].Err) {
+		if len(attempts) < 2 || attempts[0].Node != "http://b" || attempts[0].Hedged || attempts[0].Err != nil ||
+			!attempts[1].Hedged || !isCanceled(attempts[1].Err) {
 			t.Errorf("%+v", attempts)
 		}
 	})
@@ -161,7 +162,10 @@ func TestPatience(t *testing.T) {
 // A node that fails is asked less and less often, by requests that hold nobody up, and taken back when it gives IDs.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": fails(errReset), "c": gives(time.Millisecond)})
+		f := newFleet(map[string]behaviour{
+			"a": gives(time.Millisecond), "b": fails(errReset),
+			"c": gives(time.Millisecond),
+		})
 		calls := 0
 		c := f.of(t, "a b c", WithHooks(Hooks{Call: func(Call) { calls++ }}))
 		count := func(d time.Duration) int {
@@ -192,7 +196,10 @@ func TestBackoff(t *testing.T) {
 // A node that says Retry-After is left alone for as long.
 func TestRetryAfterOfANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": refuses(503, "not_ready", "Retry-After", "3")})
+		f := newFleet(map[string]behaviour{
+			"a": gives(time.Millisecond),
+			"b": refuses(503, "not_ready", "Retry-After", "3"),
+		})
 		c := f.of(t, "a b")
 		for began := time.Now(); time.Since(began) < 3*time.Second; {
 			mustNext(t, c)
@@ -206,11 +213,14 @@ func TestRetryAfterOfANode(t *testing.T) {
 // A node that closes its connections is about to stop: what it gives is taken, and others are asked from then on.
 func TestANodeThatCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": func(f *fleet, r *http.Request, n int) (*http.Response, error) {
-			answer, err := gives(time.Millisecond)(f, r, n)
-			answer.Close = true
-			return answer, err
-		}})
+		f := newFleet(map[string]behaviour{
+			"a": gives(time.Millisecond),
+			"b": func(f *fleet, r *http.Request, n int) (*http.Response, error) {
+				answer, err := gives(time.Millisecond)(f, r, n)
+				answer.Close = true
+				return answer, err
+			},
+		})
 		c := f.of(t, "a b")
 		for range 500 {
 			mustNext(t, c)
@@ -224,12 +234,15 @@ func TestANodeThatCloses(t *testing.T) {
 // What is wrong with one sequencer on a node says nothing of another.
 func TestEverySequencerHasItsOwnNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": func(f *fleet, r *http.Request, n int) (*http.Response, error) {
-			if r.URL.Path == "/api/v1/sequencers/orders/id" {
-				return refuses(503, "waiting")(f, r, n)
-			}
-			return gives(time.Millisecond)(f, r, n)
-		}})
+		f := newFleet(map[string]behaviour{
+			"a": gives(time.Millisecond),
+			"b": func(f *fleet, r *http.Request, n int) (*http.Response, error) {
+				if r.URL.Path == "/api/v1/sequencers/orders/id" {
+					return refuses(503, "waiting")(f, r, n)
+				}
+				return gives(time.Millisecond)(f, r, n)
+			},
+		})
 		c := f.of(t, "a b")
 		if _, err := c.Sequencer("orders").Next(t.Context()); err != nil {
 			t.Fatal(err)
@@ -247,7 +260,10 @@ func TestEverySequencerHasItsOwnNodes(t *testing.T) {
 // When all nodes are slow nobody is avoided, and not every call is sent to all of them.
 func TestAllNodesAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": gives(400 * time.Millisecond), "b": gives(400 * time.Millisecond), "c": gives(400 * time.Millisecond)})
+		f := newFleet(map[string]behaviour{
+			"a": gives(400 * time.Millisecond), "b": gives(400 * time.Millisecond),
+			"c": gives(400 * time.Millisecond),
+		})
 		c := f.of(t, "a b c")
 		for range 100 {
 			mustNext(t, c)
@@ -260,7 +276,10 @@ func TestAllNodesAreSlow(t *testing.T) {
 
 func TestTheLoadIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": gives(time.Millisecond), "c": gives(4 * time.Millisecond)})
+		f := newFleet(map[string]behaviour{
+			"a": gives(time.Millisecond), "b": gives(time.Millisecond),
+			"c": gives(4 * time.Millisecond),
+		})
 		c := f.of(t, "a b c")
 		var callers sync.WaitGroup
 		for range 30 {

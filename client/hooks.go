@@ -2,8 +2,8 @@ package client
 
 import "time"
 
-// Hooks report what the client does, for metrics and logs. Each may be nil. Several goroutines call them at once and wait for
-// them: they must be quick, and must not call the client.
+// Hooks report what the client does, for metrics and logs. Each may be nil. Several goroutines call them at once and
+// wait for them: they must be quick, and must not call the client.
 type Hooks struct {
 	Attempt func(Attempt) // after every request to a node
 	Call    func(Call)    // at the end of every Next and Fill before Close
@@ -20,7 +20,8 @@ type Attempt struct {
 	// Hedged is set when another request of the same call had no answer yet.
 	Hedged bool
 
-	// Err is nil when the node gave IDs. It wraps context.Canceled when another node had answered or the call had ended.
+	// Err is nil when the node gave IDs. It wraps context.Canceled when another node had answered or the call had
+	// ended.
 	Err error
 }
 
@@ -30,7 +31,8 @@ type Call struct {
 	Count     int    // how many IDs; 1 for Next
 	Duration  time.Duration
 
-	// Age is the age of the oldest ID when it was returned, counted from before its request was sent. Zero with an error.
+	// Age is the age of the oldest ID when it was returned, counted from before its request was sent. Zero with an
+	// error.
 	Age time.Duration
 	Err error
 }

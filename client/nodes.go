@@ -20,7 +20,8 @@ func parseNodes(nodes []string) ([]string, error) {
 	for i, text := range nodes {
 		parsed, err := parseNode(text)
 		if err != nil {
-			return nil, fmt.Errorf("node %d: %w; want a URL such as http://ids-1:8080, or unix:/run/firn/firn.sock", i+1, err)
+			return nil, fmt.Errorf("node %d: %w; want a URL such as http://ids-1:8080, or unix:/run/firn/firn.sock",
+				i+1, err)
 		}
 		if j, twice := first[parsed]; twice {
 			return nil, fmt.Errorf("node %d is the same as node %d: %s", i+1, j+1, parsed)

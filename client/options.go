@@ -28,14 +28,15 @@ func WithTLS(t *tls.Config) Option {
 	return func(c *config) { c.tls = t.Clone() }
 }
 
-// WithToken sends what token returns with every request, as "Authorization: Bearer"; empty: nothing. It is called for every
-// request, by several goroutines at once, and must be quick: renew the token elsewhere. Errors and hooks never contain it.
+// WithToken sends what token returns with every request, as "Authorization: Bearer"; empty: nothing. It is called for
+// every request, by several goroutines at once, and must be quick: renew the token elsewhere. Errors and hooks never
+// contain it.
 func WithToken(token func() string) Option {
 	return func(c *config) { c.token = token }
 }
 
-// WithTransport sends requests by t instead of the client's own [http.Transport]. It must keep enough idle connections to each
-// node. Close does not close it. It can't be combined with WithTLS.
+// WithTransport sends requests by t instead of the client's own [http.Transport]. It must keep enough idle connections
+// to each node. Close does not close it. It can't be combined with WithTLS.
 func WithTransport(t http.RoundTripper) Option {
 	return func(c *config) { c.transport = t }
 }
@@ -52,11 +53,11 @@ const DefaultMaxAge = 2 * time.Second
 // request serves many calls. When half of them are left, it fetches more. Fill with more than count IDs calls a node
 // directly.
 //
-// IDs older than maxAge, above zero, such as [DefaultMaxAge], are dropped. The age of an ID counts from before its request
-// is sent. It includes time in which the machine slept, or lay in a snapshot, as soon as the wall clock shows that. Two
-// machines that resume one snapshot of memory may both return the IDs that were in it, until those are too old. Choose a
-// count that is used within maxAge, and a maxAge of several times the time of an answer: for 500 IDs per second and a maxAge
-// of 2 s, a count of up to 1000.
+// IDs older than maxAge, above zero, such as [DefaultMaxAge], are dropped. The age of an ID counts from before its
+// request is sent. It includes time in which the machine slept, or lay in a snapshot, as soon as the wall clock shows
+// that. Two machines that resume one snapshot of memory may both return the IDs that were in it, until those are too
+// old. Choose a count that is used within maxAge, and a maxAge of several times the time of an answer: for 500 IDs per
+// second and a maxAge of 2 s, a count of up to 1000.
 func WithPrefetch(count int, maxAge time.Duration) Option {
 	return func(c *config) { c.ahead, c.count, c.maxAge = true, count, maxAge }
 }
@@ -73,8 +74,8 @@ func (c *config) validate() error {
 	return nil
 }
 
-// Limits of the client's own transport. It keeps idle connections, so that many callers at once need not open new ones all
-// the time, and closes them before the server does, which is after two minutes.
+// Limits of the client's own transport. It keeps idle connections, so that many callers at once need not open new ones
+// all the time, and closes them before the server does, which is after two minutes.
 const (
 	dialWithin = 2 * time.Second
 	idlePer    = 256

@@ -18,8 +18,8 @@ const paces = 18
 
 func class(n int) int { return bits.Len(uint(n - 1)) }
 
-// pace is how long recent answers took: a moving average, and the average deviation from it, as TCP computes them to detect
-// lost packets (RFC 6298). The zero value has seen no answer.
+// pace is how long recent answers took: a moving average, and the average deviation from it, as TCP computes them to
+// detect lost packets (RFC 6298). The zero value has seen no answer.
 type pace struct {
 	mean, deviation time.Duration
 }

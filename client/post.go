@@ -49,7 +49,8 @@ func (c *Client) post(ctx context.Context, node, path string, q query) (g given,
 	if err != nil {
 		return given{}, false, &nodeError{node, err}
 	}
-	// Makes package http send the request again when an idle connection turns out to be closed. An empty value is not sent.
+	// Makes package http send the request again when an idle connection turns out to be closed. An empty value is not
+	// sent.
 	request.Header["Idempotency-Key"] = []string{}
 	if q.form == "" {
 		request.Header["Accept"] = accept

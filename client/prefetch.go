@@ -14,8 +14,8 @@ import (
 // refillRest is how long the client fetches nothing after a failed fetch, unless a call waits.
 const refillRest = time.Second
 
-// stock is the IDs of one sequencer in memory. Callers of Next take them from the oldest batch, without a lock, while it
-// is open. Whoever holds the lock seals it.
+// stock is the IDs of one sequencer in memory. Callers of Next take them from the oldest batch, without a lock, while
+// it is open. Whoever holds the lock seals it.
 type stock struct {
 	s       *Sequencer
 	count   int
@@ -52,7 +52,8 @@ type open struct {
 }
 
 const (
-	// behind is more than a CoarseClock is where a CPU is free. Who is so near to the greatest age asks for the true time.
+	// behind is more than a CoarseClock is where a CPU is free. Who is so near to the greatest age asks for the true
+	// time.
 	behind = 16 * time.Millisecond
 
 	cacheLine = 128

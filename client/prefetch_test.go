@@ -104,7 +104,9 @@ func TestTheAgeOfMany(t *testing.T) {
 		const maxAge = time.Second
 		var ages []time.Duration
 		f := newFleet(map[string]behaviour{"a": gives(30 * time.Millisecond), "b": gives(70 * time.Millisecond)})
-		c := f.of(t, "a b", WithPrefetch(100, maxAge), WithHooks(Hooks{Call: func(c Call) { ages = append(ages, c.Age) }}))
+		c := f.of(t, "a b", WithPrefetch(100, maxAge), WithHooks(Hooks{Call: func(c Call) {
+			ages = append(ages, c.Age)
+		}}))
 		for i := range 500 {
 			ids := make([]firn.ID, 1+i*7%100)
 			if err := c.Fill(within(t, time.Second), ids); err != nil {
@@ -176,7 +178,10 @@ func TestAheadUnderLoad(t *testing.T) {
 		const maxAge = 50 * time.Millisecond
 		var told batches
 		var oldest atomic.Int64
-		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": gives(5 * time.Millisecond), "c": fails(errReset)})
+		f := newFleet(map[string]behaviour{
+			"a": gives(time.Millisecond), "b": gives(5 * time.Millisecond),
+			"c": fails(errReset),
+		})
 		c := f.of(t, "a b c", WithPrefetch(50, maxAge), told.hook())
 		var callers sync.WaitGroup
 		var mu sync.Mutex
@@ -263,7 +268,8 @@ func TestACallerGivesUp(t *testing.T) {
 		var callers sync.WaitGroup
 		callers.Go(func() {
 			_, err := c.Next(within(t, 50*time.Millisecond))
-			if !errors.Is(err, ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "http://a: no answer yet") {
+			if !errors.Is(err, ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.Contains(err.Error(), "http://a: no answer yet") {
 				t.Errorf("%v", err)
 			}
 		})

@@ -92,14 +92,18 @@ func TestTheErrorSaysWhatTheNodeSays(t *testing.T) {
 // When the deadline passes the error says of each node what was wrong, and comes at the deadline.
 func TestNoNodeAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": fails(errReset), "b": refuses(503, "not_ready", "Retry-After", "1"), "c": hangs})
+		f := newFleet(map[string]behaviour{
+			"a": fails(errReset),
+			"b": refuses(503, "not_ready", "Retry-After", "1"), "c": hangs,
+		})
 		c, began := f.of(t, "a b c"), time.Now()
 		_, err := c.Next(within(t, time.Second))
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
 		var e *Error
-		if !errors.Is(err, ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errReset) || !errors.As(err, &e) || e.Code != "not_ready" {
+		if !errors.Is(err, ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errReset) ||
+			!errors.As(err, &e) || e.Code != "not_ready" {
 			t.Errorf("%v", err)
 		}
 		want := "no node gave an ID in time: context deadline exceeded after 1s; http://a: connection reset by peer; " +
@@ -153,7 +157,10 @@ func TestACanceledCallAsksNobody(t *testing.T) {
 // A request too many, that the client itself has sent, does not make the call fail.
 func TestTheLimitIsHitByTheClientsOwnHedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"slow": gives(500 * time.Millisecond), "strict": refuses(429, "rate_limited")})
+		f := newFleet(map[string]behaviour{
+			"slow":   gives(500 * time.Millisecond),
+			"strict": refuses(429, "rate_limited"),
+		})
 		c := f.of(t, "strict slow")
 		mustNext(t, c)
 		if f.requests("strict") != 1 {

@@ -49,9 +49,9 @@ func (r *route) pause(now time.Time) {
 	r.failures++
 }
 
-// pick takes the best route not tried yet for one more request, or returns nil: one with the fewest requests of this call,
-// then one that is not avoided, then one with the fewest requests in flight, in turn. Of avoided ones it takes the one whose
-// pause ends first.
+// pick takes the best route not tried yet for one more request, or returns nil: one with the fewest requests of this
+// call, then one that is not avoided, then one with the fewest requests in flight, in turn. Of avoided ones it takes
+// the one whose pause ends first.
 func (s *Sequencer) pick(tried []bool, out []int) *route {
 	s.mu.Lock()
 	defer s.mu.Unlock()

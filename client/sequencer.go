@@ -16,8 +16,8 @@ import (
 // anyForm is the text of an ID. A UUID may be in braces or behind urn:uuid:, and a byte order mark in front of all.
 var anyForm = regexp.MustCompile(`^\x{feff}?[\w{}:-]+$`)
 
-// Sequencer takes IDs of one sequencer. It is safe for concurrent use. Client.Sequencer returns one; the zero value does
-// not work.
+// Sequencer takes IDs of one sequencer. It is safe for concurrent use. Client.Sequencer returns one; the zero value
+// does not work.
 type Sequencer struct {
 	client *Client
 	name   string // empty: the default one
@@ -46,11 +46,10 @@ func newSequencer(c *Client, name string) *Sequencer {
 
 // Next returns an ID.
 //
-// It waits until ctx ends, or for DefaultTimeout when ctx has no deadline. An *[Error] is returned as soon as a node refuses
-// for a reason that the caller must fix: a wrong token (401, 403), an unknown sequencer (404), more IDs than a limit allows
-// (429, with RetryAfter), or a layout whose time has run out (503 lifetime). A *[MixedError] is returned when a node of another
-// cluster answers. [ErrNoAnswer] is returned when ctx ends first,
-// and [ErrClosed] after Close.
+// It waits until ctx ends, or for DefaultTimeout when ctx has no deadline. An *[Error] is returned as soon as a node
+// refuses for a reason that the caller must fix: a wrong token (401, 403), an unknown sequencer (404), more IDs than a
+// limit allows (429, with RetryAfter), or a layout whose time has run out (503 lifetime). A *[MixedError] is returned
+// when a node of another cluster answers. [ErrNoAnswer] is returned when ctx ends first, and [ErrClosed] after Close.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	if s.stock != nil && s.client.config.hooks.Call == nil && ctx.Err() == nil {
 		if id, ok := s.stock.next(); ok {
@@ -62,8 +61,8 @@ func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	return ids[0], err
 }
 
-// Fill fills ids, in ascending order, or, where the sequencer scatters its IDs, in that in which they were made. For each 100000
-// it sends one request, one after the other; for none it does nothing.
+// Fill fills ids, in ascending order, or, where the sequencer scatters its IDs, in that in which they were made. For
+// each 100000 it sends one request, one after the other; for none it does nothing.
 //
 // Its time and its errors are those of Next. In case of an error, ids is unchanged.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
@@ -77,12 +76,12 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	})
 }
 
-// Texts returns the texts of n new IDs in a form: "decimal", "hex", "base32", "base58" or "base62", which the client makes
-// itself, or another one that the nodes know, such as "prefixed", "uuid" or "sealed", which are not prefetched. For each 100000
-// it sends one request, one after the other; for none it does nothing.
+// Texts returns the texts of n new IDs in a form: "decimal", "hex", "base32", "base58" or "base62", which the client
+// makes itself, or another one that the nodes know, such as "prefixed", "uuid" or "sealed", which are not prefetched.
+// For each 100000 it sends one request, one after the other; for none it does nothing.
 //
-// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a form that the nodes do not
-// know, or that the sequencer does not have. A negative n is an error, too.
+// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a form that the nodes
+// do not know, or that the sequencer does not have. A negative n is an error, too.
 func (s *Sequencer) Texts(ctx context.Context, form string, n int) (texts []string, err error) {
 	if n < 0 {
 		return nil, fmt.Errorf("texts of %d IDs; want 0 or more", n)
@@ -105,12 +104,13 @@ func (s *Sequencer) Texts(ctx context.Context, form string, n int) (texts []stri
 	return texts, err
 }
 
-// Convert has a node write an ID in another form. The ID is a text in any form, such as "117465411174400005", which the form
-// "sealed" seals, or a sealed one, which "decimal" opens; see Texts for the forms.
+// Convert has a node write an ID in another form. The ID is a text in any form, such as "117465411174400005", which the
+// form "sealed" seals, or a sealed one, which "decimal" opens; see Texts for the forms.
 //
-// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a text that is no ID, or an ID in
-// several forms (see ConvertFrom), and for a form that the nodes do not know or that the sequencer does not have; that with forbidden unless the token may open sealed IDs.
-// A text that no ID has, such as a floating-point number, and an empty form, are errors, too.
+// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a text that is no ID,
+// or an ID in several forms (see ConvertFrom), and for a form that the nodes do not know or that the sequencer does not
+// have; that with forbidden unless the token may open sealed IDs. A text that no ID has, such as a floating-point
+// number, and an empty form, are errors, too.
 func (s *Sequencer) Convert(ctx context.Context, id, form string) (text string, err error) {
 	return s.ConvertFrom(ctx, "", id, form)
 }

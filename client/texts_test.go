@@ -43,10 +43,14 @@ func TestTexts(t *testing.T) {
 			}
 		}
 		path := "/api/v1/sequencers/orders/ids?count="
-		if want := []string{path + "1&form=a+form", path + "3&form=a+form", path + "100000&form=a+form", path + "1&form=a+form"}; !slices.Equal(f.paths, want) {
+		if want := []string{
+			path + "1&form=a+form", path + "3&form=a+form", path + "100000&form=a+form",
+			path + "1&form=a+form",
+		}; !slices.Equal(f.paths, want) {
 			t.Errorf("%q; want %q", f.paths, want)
 		}
-		if texts, err := orders.Texts(t.Context(), "base62", 1); err != nil || len(texts) != 1 || f.paths[4] != "/api/v1/sequencers/orders/id" {
+		if texts, err := orders.Texts(t.Context(), "base62", 1); err != nil || len(texts) != 1 ||
+			f.paths[4] != "/api/v1/sequencers/orders/id" {
 			t.Errorf("base62: %q, %v, by %s", texts, err, f.paths[4])
 		} else if id, err := firn.Base62.Parse(texts[0]); err != nil || id != f.last {
 			t.Errorf("base62: %q is %v, %v; want %v", texts[0], id, err, f.last)
@@ -60,9 +64,13 @@ func TestTexts(t *testing.T) {
 // A node converts an ID; another one is asked if need be.
 func TestConvert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"bad": refuses(503, "not_ready"), "good": says(200, `{"id":5,"id_str":"5","text":"1-0Z8XHYq9t0Y"}`)})
+		f := newFleet(map[string]behaviour{
+			"bad":  refuses(503, "not_ready"),
+			"good": says(200, `{"id":5,"id_str":"5","text":"1-0Z8XHYq9t0Y"}`),
+		})
 		orders := f.of(t, "good bad").Sequencer("orders")
-		if text, err := orders.Convert(within(t, time.Second), "ord_5", "sealed"); text != "1-0Z8XHYq9t0Y" || err != nil {
+		if text, err := orders.Convert(within(t, time.Second), "ord_5", "sealed"); text != "1-0Z8XHYq9t0Y" ||
+			err != nil {
 			t.Errorf("%q, %v", text, err)
 		}
 		if want := "/api/v1/sequencers/orders/ids/ord_5?form=sealed"; f.paths[len(f.paths)-1] != want {
@@ -71,7 +79,8 @@ func TestConvert(t *testing.T) {
 		if _, err := orders.ConvertFrom(within(t, time.Second), "hex", "1234567890123456", "decimal"); err != nil {
 			t.Error(err)
 		}
-		if want := "/api/v1/sequencers/orders/ids/1234567890123456?form=decimal&as=hex"; f.paths[len(f.paths)-1] != want {
+		const want = "/api/v1/sequencers/orders/ids/1234567890123456?form=decimal&as=hex"
+		if f.paths[len(f.paths)-1] != want {
 			t.Errorf("asked for %q; want %q", f.paths, want)
 		}
 		n := len(f.paths)
@@ -90,7 +99,8 @@ func TestConvert(t *testing.T) {
 	})
 }
 
-// What may be the text of an ID is sent as it is; what can't be is refused, in the words of all clients where it was never whole.
+// What may be the text of an ID is sent as it is; what can't be is refused, in the words of all clients where it was
+// never whole.
 func TestWhatIsConverted(t *testing.T) {
 	data, err := os.ReadFile("../clients/conformance/whole.json")
 	if err != nil {
@@ -128,14 +138,16 @@ func TestWhatIsConverted(t *testing.T) {
 			if !strings.Contains(id, ".") {
 				continue // base58 has such texts
 			}
-			if text, err := c.Convert(within(t, time.Second), id, "hex"); err == nil || !strings.Contains(err.Error(), v.Says) || len(f.paths) > n {
+			if text, err := c.Convert(within(t, time.Second), id, "hex"); err == nil ||
+				!strings.Contains(err.Error(), v.Says) || len(f.paths) > n {
 				t.Errorf("%q: %q, %v; want %q", id, text, err, v.Says)
 			}
 		}
 	})
 }
 
-// An answer with texts that are missing, empty or there twice is wrong, and one that the caller must put right is returned.
+// An answer with texts that are missing, empty or there twice is wrong, and one that the caller must put right is
+// returned.
 func TestWrongTexts(t *testing.T) {
 	for _, c := range []struct {
 		bad  behaviour

@@ -63,7 +63,10 @@ const (
 )
 
 var ringFaults = []fault{
-	{"ONE_SLOT PEERS=4 LAG=1 CRASHES=2", forever, "the watch on a joiner is in the one slot that a change of neighbours overwrites"},
+	{
+		"ONE_SLOT PEERS=4 LAG=1 CRASHES=2", forever,
+		"the watch on a joiner is in the one slot that a change of neighbours overwrites",
+	},
 	{"UNWATCHED_JOINER PEERS=2 CRASHES=1", forever, "nobody watches a joiner"},
 	{"UNWATCHED_TARGET PEERS=2 CRASHES=1", forever, "a joiner does not watch its target"},
 	{"NO_COLLECTION PEERS=3 CRASHES=2", forever, "no peer-gc"},
@@ -110,8 +113,14 @@ var formingFaults = []fault{
 	{"NOBODY_JOINS CLUSTERS=1 EMPTIES=1", forever, "an emptied machine does not join"},
 
 	// These break no promise, as the others refuse: there are more states, and exactly as many more worlds.
-	{"PROPOSES_BESIDE_SILENCE CLUSTERS=2 EMPTIES=0", " 15404 states, stored", "a cluster is proposed while a machine is silent"},
-	{"PROPOSES_BESIDE_DATA CLUSTERS=2 EMPTIES=1", " 117747 states, stored", "a cluster is proposed although another has data"},
+	{
+		"PROPOSES_BESIDE_SILENCE CLUSTERS=2 EMPTIES=0", " 15404 states, stored",
+		"a cluster is proposed while a machine is silent",
+	},
+	{
+		"PROPOSES_BESIDE_DATA CLUSTERS=2 EMPTIES=1", " 117747 states, stored",
+		"a cluster is proposed although another has data",
+	},
 }
 
 func TestForming(t *testing.T) { holds(t, "forming", forming) }
@@ -148,8 +157,8 @@ func holds(t *testing.T, model string, runs []run) {
 	}
 }
 
-// find runs spin on a model with a fault planted in it, which it must find; inTheEnd is what spin is asked for where runs go
-// on for ever. The same fault is planted in the Go code by a file that names it, and tests find it there.
+// find runs spin on a model with a fault planted in it, which it must find; inTheEnd is what spin is asked for where
+// runs go on for ever. The same fault is planted in the Go code by a file that names it, and tests find it there.
 func find(t *testing.T, model string, faults []fault, inTheEnd question, inGo string) {
 	t.Helper()
 	testenv.Slow(t)
@@ -203,7 +212,10 @@ func spin(t *testing.T, model, bounds string, asked question) (states int, out s
 	case fairly:
 		generate, search = append(generate, "-DCALM"), append(search, "-a", "-f")
 	}
-	for _, step := range [][]string{append(append([]string{"spin"}, generate...), from), append([]string{"gcc"}, compile...), append([]string{"./pan"}, search...)} {
+	for _, step := range [][]string{
+		append(append([]string{"spin"}, generate...), from),
+		append([]string{"gcc"}, compile...), append([]string{"./pan"}, search...),
+	} {
 		c := exec.Command(step[0], step[1:]...)
 		c.Dir = folder
 		text, err := c.CombinedOutput()

@@ -56,24 +56,43 @@ func TestBrokenProofsAreFound(t *testing.T) {
 	testenv.Slow(t)
 	testenv.Program(t, "coqc", "coq")
 	const (
-		sound   = "Lemma reached_sound w : reached w -> sound w.\nProof. induction 1; [apply start_sound|eapply step_sound; eauto]. Qed."
+		sound = "Lemma reached_sound w : reached w -> sound w.\n" +
+			"Proof. induction 1; [apply start_sound|eapply step_sound; eauto]. Qed."
 		unsound = "Lemma reached_sound w : reached w -> sound w.\n"
 	)
 	texts := proofs(t)
 	for _, c := range []struct{ name, old, new, want string }{
-		{"the store applies what expects an older version", "sent w x -> expects x = now_at w ->", "sent w x ->", "Error:"},
+		{
+			"the store applies what expects an older version", "sent w x -> expects x = now_at w ->",
+			"sent w x ->", "Error:",
+		},
 		{"an owner ignores the horizon that it reads", "    horizon_at w (now_at w) <= f ->\n", "", "Error:"},
-		{"an owner uses what it has sent", "t < bound (owners w o) ->", "(exists x, sent w x /\\ t < horizon x) ->", "Error:"},
+		{
+			"an owner uses what it has sent", "t < bound (owners w o) ->",
+			"(exists x, sent w x /\\ t < horizon x) ->", "Error:",
+		},
 		{"an owner releases what it still uses", "(forall t, used w o t -> t < e) ->", "", "Error:"},
-		{"an owner goes on after its end", "ended (owners w o) = false ->\n    floor (owners w o) <= t", "\n    floor (owners w o) <= t", "Error:"},
-		{"a process takes its copy's write for its own", "    mine y o s -> written (fence y) v", "    written (fence y) v", "Error:"},
+		{
+			"an owner goes on after its end", "ended (owners w o) = false ->\n    floor (owners w o) <= t",
+			"\n    floor (owners w o) <= t", "Error:",
+		},
+		{
+			"a process takes its copy's write for its own", "    mine y o s -> written (fence y) v",
+			"    written (fence y) v", "Error:",
+		},
 		{"a stamp is used again", "    (forall x, sent (fence y) x -> writer x <> s) ->\n", "", "Error:"},
-		{"a write in doubt is forgotten", "    (forall x, sent (fence y) x -> mine y o (writer x) -> expects x = known a -> horizon x <= m) ->\n", "", "Error:"},
+		{
+			"a write in doubt is forgotten",
+			"    (forall x, sent (fence y) x -> mine y o (writer x) -> expects x = known a -> horizon x <= m) ->\n",
+			"", "Error:",
+		},
 		{"a lemma is admitted", sound, unsound + "Admitted.", "must not rest on"},
 		{"an axiom", "Definition name := nat.", "Axiom easy : False.", "must not rest on"},
 		{
 			"an axiom of the library", sound,
-			"From Coq Require Import Classical_Prop.\n" + sound + "\nLemma easy : 0 = 0 \\/ 0 <> 0.\nProof. apply classic. Qed.\nTheorem easier : 0 = 0 \\/ 0 <> 0.\nProof. exact easy. Qed.",
+			"From Coq Require Import Classical_Prop.\n" + sound +
+				"\nLemma easy : 0 = 0 \\/ 0 <> 0.\nProof. apply classic. Qed.\nTheorem easier : 0 = 0 \\/ 0 <> 0.\n" +
+				"Proof. exact easy. Qed.",
 			"3 of 4 theorems rest on no axiom",
 		},
 		{"no theorem", "\nTheorem ", "\nLemma ", "0 of 0 theorems"},
@@ -91,7 +110,8 @@ func TestBrokenProofsAreFound(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if out, err := check(folder); err == nil || !strings.Contains(out, c.want) || strings.Contains(out, "Syntax error") {
+			if out, err := check(folder); err == nil || !strings.Contains(out, c.want) ||
+				strings.Contains(out, "Syntax error") {
 				t.Errorf("the check says %q (%v); want %q", out, err, c.want)
 			}
 		})
@@ -126,7 +146,8 @@ var (
 	inGo    = regexp.MustCompile(`\b([a-z]+)\.([A-Za-z]\w*)(?:\.([A-Za-z]\w*))?`)
 )
 
-// What the docs name of the proofs, in a link to its file, is there; docs/proof.md names each theorem, and docs/safety.md some.
+// What the docs name of the proofs, in a link to its file, is there; docs/proof.md names each theorem, and
+// docs/safety.md some.
 func TestTheDocsNameWhatIsProved(t *testing.T) {
 	texts := proofs(t)
 	there := map[string]bool{}
@@ -167,8 +188,8 @@ func TestTheDocsNameWhatIsProved(t *testing.T) {
 	}
 }
 
-// Every function, type, method and field that the proofs name, as fence.Step or fence.State.Floor, is in the code; and the
-// comment above each step of a model names one.
+// Every function, type, method and field that the proofs name, as fence.Step or fence.State.Floor, is in the code; and
+// the comment above each step of a model names one.
 func TestTheProofsNameWhatIsInTheCode(t *testing.T) {
 	code := map[string]bool{}
 	for name, folder := range packages {
@@ -185,13 +206,16 @@ func TestTheProofsNameWhatIsInTheCode(t *testing.T) {
 		for _, model := range steps.FindAllString(text, -1) {
 			for _, at := range step.FindAllStringSubmatchIndex(model, -1) {
 				above := comment.FindAllString(model[:at[0]], -1)
-				if len(above) == 0 || !strings.HasSuffix(strings.TrimSpace(model[:at[0]]), "*)") || len(goNames(above[len(above)-1])) == 0 {
-					t.Errorf("formal/%s.v: no comment right above the step %s names a Go function", file, model[at[2]:at[3]])
+				if len(above) == 0 || !strings.HasSuffix(strings.TrimSpace(model[:at[0]]), "*)") ||
+					len(goNames(above[len(above)-1])) == 0 {
+					t.Errorf("formal/%s.v: no comment right above the step %s names a Go function", file,
+						model[at[2]:at[3]])
 				}
 			}
 		}
 	}
-	if found := goNames("(* fence.Step, in\n  fence.Fence.Release *) fence.Begin"); !slices.Equal(found, []string{"fence.Step", "fence.Fence.Release"}) {
+	if found := goNames("(* fence.Step, in\n  fence.Fence.Release *) fence.Begin"); !slices.Equal(found,
+		[]string{"fence.Step", "fence.Fence.Release"}) {
 		t.Errorf("the test finds the names %q in a comment", found)
 	}
 }

@@ -29,8 +29,9 @@ var (
 	// ErrExpelled is why a member has ended that an operator has expelled from the cluster.
 	ErrExpelled = peer.ErrExpelled
 
-	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was copied,
-	// or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new one.
+	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was
+	// copied, or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new
+	// one.
 	ErrCopied = peer.ErrCopied
 
 	// ErrNoSequencer is returned when no sequencer has the name.
@@ -48,22 +49,23 @@ var (
 	ErrSequencerExists = peer.ErrSequencerExists
 )
 
-// ClockError is wrapped in an ErrNotReady while most of the other members agree with each other about the time, and not with
-// this machine's wall clock: Of of the Others agree, and the clock is Ahead of their median by at least that much (negative:
-// behind). It passes once the clocks agree.
+// ClockError is wrapped in an ErrNotReady while most of the other members agree with each other about the time, and not
+// with this machine's wall clock: Of of the Others agree, and the clock is Ahead of their median by at least that much
+// (negative: behind). It passes once the clocks agree.
 type ClockError = peer.ClockError
 
-// EarlyError is returned when the IDs of a definition do not exceed After, an ID that they must exceed: Definition.After, or one of
-// an earlier generation of the name. They will from the instant From on; zero: never. Mixed says that the reason is that only one
-// of the two generations is scattered.
+// EarlyError is returned when the IDs of a definition do not exceed After, an ID that they must exceed:
+// Definition.After, or one of an earlier generation of the name. They will from the instant From on; zero: never. Mixed
+// says that the reason is that only one of the two generations is scattered.
 type EarlyError = peer.EarlyError
 
-// ExistsError is an ErrSequencerExists that says which definition of the sequencer Name is InForce, and which was Wanted.
+// ExistsError is an ErrSequencerExists that says which definition of the sequencer Name is InForce, and which was
+// Wanted.
 type ExistsError = peer.ExistsError
 
-// FloorError is wrapped in an ErrNotReady while members may not make IDs yet after the store has lost data, or may have: From is
-// the instant from which they may (zero: not known yet), By the member or machine that found the loss, Why what it found. It
-// passes by that time, or when an operator resumes.
+// FloorError is wrapped in an ErrNotReady while members may not make IDs yet after the store has lost data, or may
+// have: From is the instant from which they may (zero: not known yet), By the member or machine that found the loss,
+// Why what it found. It passes by that time, or when an operator resumes.
 type FloorError = peer.FloorError
 
 // OrderError is wrapped in an ErrNotReady while a member waits because its IDs would be smaller than existing ones, see
@@ -73,10 +75,11 @@ type OrderError = peer.OrderError
 // PrefixError is returned when a sequencer would have the prefix of another one.
 type PrefixError = cluster.PrefixError
 
-// RegionError is why a member has ended whose Options.Region, Wanted, is not that of the sequencers in the store, InForce. It
-// changes nothing there.
+// RegionError is why a member has ended whose Options.Region, Wanted, is not that of the sequencers in the store,
+// InForce. It changes nothing there.
 type RegionError = peer.RegionError
 
-// UsedUntilError is returned by Destroy when the sequencer Name is destroyed, but others may make IDs of it until an instant
-// (zero: unknown), since ctx ended before all owners had released their node IDs. Unwrap returns why it stopped waiting.
+// UsedUntilError is returned by Destroy when the sequencer Name is destroyed, but others may make IDs of it until an
+// instant (zero: unknown), since ctx ended before all owners had released their node IDs. Unwrap returns why it stopped
+// waiting.
 type UsedUntilError = peer.UsedUntilError

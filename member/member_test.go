@@ -39,12 +39,14 @@ func TestLife(t *testing.T) {
 	if same, err := m.EnsureSequencer(ctx, "orders", d); err != nil || same != s {
 		t.Errorf("EnsureSequencer: another handle, %v", err)
 	}
-	if same, ok := m.Sequencer("orders"); !ok || same != s || s.Name() != "orders" || !s.Definition().Equal(d) || s.Layout() != d.IDLayout() {
+	if same, ok := m.Sequencer("orders"); !ok || same != s || s.Name() != "orders" || !s.Definition().Equal(d) ||
+		s.Layout() != d.IDLayout() {
 		t.Errorf("Sequencer: %v %v %v %v", ok, s.Name(), s.Definition(), s.Layout())
 	}
 	id, err := s.Next(ctx)
 	ids := make([]firn.ID, 3)
-	if err := errors.Join(err, s.Fill(ctx, ids[:1]), s.FillAfter(ctx, ids[0], ids[1:])); err != nil || id >= ids[0] || !slices.IsSorted(ids) {
+	if err := errors.Join(err, s.Fill(ctx, ids[:1]), s.FillAfter(ctx, ids[0], ids[1:])); err != nil || id >= ids[0] ||
+		!slices.IsSorted(ids) {
 		t.Errorf("%v, %v: %v", id, ids, err)
 	}
 	if p, err := s.Parts(id); err != nil || !slices.Equal(s.NodeIDs(), []int64{p.Node}) || s.Ready() != nil {
@@ -81,7 +83,8 @@ func TestLife(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]member.Options{
 		"TTL": {TTL: member.MaxTTL + 1}, "Window": {Window: member.MaxWindow + 1}, "NodeIDs": {NodeIDs: -1},
-		"Region": {Region: sequencer.Region{Number: 3, Of: 2}}, "CheckpointEvery": {CheckpointEvery: -1}, "Order": {Order: 9},
+		"Region": {Region: sequencer.Region{Number: 3, Of: 2}}, "CheckpointEvery": {CheckpointEvery: -1},
+		"Order": {Order: 9},
 	} {
 		if o.Validate() == nil {
 			t.Errorf("%s: %+v is valid", name, o)

@@ -38,17 +38,17 @@ type Definition struct {
 	// sequence, see IDLayout.
 	Layout firn.Layout
 
-	// Prefix, if not empty, begins the prefixed form of the IDs, before an underscore: "ord" makes ord_01h455vb4pex5. 1 to
-	// 16 of a-z and 0-9, the first a letter.
+	// Prefix, if not empty, begins the prefixed form of the IDs, before an underscore: "ord" makes ord_01h455vb4pex5. 1
+	// to 16 of a-z and 0-9, the first a letter.
 	Prefix string
 
-	// Scattered says that the IDs are those of Layout after firn.Scatter: as keys they spread over all ranges of a store, and
-	// do not sort by time. Not with After.
+	// Scattered says that the IDs are those of Layout after firn.Scatter: as keys they spread over all ranges of a
+	// store, and do not sort by time. Not with After.
 	Scattered bool
 
-	// RandomStart says that the sequence of a tick begins at a random number, unless that of the tick before was used up, see
-	// firn.WithRandomStart: so at low rates the IDs are not all divisible by a power of two, and a single one does not tell how
-	// many came before it in its tick.
+	// RandomStart says that the sequence of a tick begins at a random number, unless that of the tick before was used
+	// up, see firn.WithRandomStart: so at low rates the IDs are not all divisible by a power of two, and a single one
+	// does not tell how many came before it in its tick.
 	RandomStart bool
 }
 
@@ -182,13 +182,16 @@ func (d Definition) Validate() error {
 		return fmt.Errorf("there is no attach policy %d", uint8(d.Attach))
 	}
 	if least := max(time.Second, 3*d.Layout.Tick); d.Window != 0 && (d.Window < least || d.Window > time.Hour) {
-		return fmt.Errorf("a window of %v; want %v to 1h, at least three ticks, or 0 for that of the node", d.Window, least)
+		return fmt.Errorf("a window of %v; want %v to 1h, at least three ticks, or 0 for that of the node",
+			d.Window, least)
 	}
 	if !isPrefix(d.Prefix) {
-		return fmt.Errorf("the prefix %.40q; want 1 to %d of a-z and 0-9, the first a letter, or none", d.Prefix, maxPrefix)
+		return fmt.Errorf("the prefix %.40q; want 1 to %d of a-z and 0-9, the first a letter, or none",
+			d.Prefix, maxPrefix)
 	}
 	if d.Scattered && d.After != 0 {
-		return fmt.Errorf("IDs after %d that are scattered: scattered IDs exceed no other; want one of the two", int64(d.After))
+		return fmt.Errorf("IDs after %d that are scattered: scattered IDs exceed no other; want one of the two",
+			int64(d.After))
 	}
 	return d.Allocation.Validate()
 }
@@ -252,11 +255,14 @@ func (d Definition) Check(now time.Time) (warning string, err error) {
 	left := end.Sub(now)
 	switch {
 	case now.Before(d.Layout.Epoch):
-		return "", fmt.Errorf("%w: its epoch %s has not come; want one in the past", firn.ErrLifetime, stamp(d.Layout.Epoch))
+		return "", fmt.Errorf("%w: its epoch %s has not come; want one in the past", firn.ErrLifetime,
+			stamp(d.Layout.Epoch))
 	case left <= 0:
-		return "", fmt.Errorf("%w: its time ended on %s; want a later epoch, more time bits or a longer tick", firn.ErrLifetime, stamp(end))
+		return "", fmt.Errorf("%w: its time ended on %s; want a later epoch, more time bits or a longer tick",
+			firn.ErrLifetime, stamp(end))
 	case left < MinLifetimeLeft:
-		return fmt.Sprintf("its time ends on %s, in %.0f days; a later epoch, more time bits or a longer tick last longer", stamp(end), left.Hours()/24), nil
+		return fmt.Sprintf("its time ends on %s, in %.0f days; a later epoch, more time bits or a longer tick "+
+			"last longer", stamp(end), left.Hours()/24), nil
 	}
 	return "", nil
 }
@@ -386,8 +392,8 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field, except those whose zero value is the default: after, attach, window, prefix, scattered and
-// random_start. So a program that does not know one of these reads the definitions that do not need it.
+// MarshalJSON writes every field, except those whose zero value is the default: after, attach, window, prefix,
+// scattered and random_start. So a program that does not know one of these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()

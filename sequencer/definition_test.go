@@ -19,7 +19,8 @@ func TestDefinitionDefaults(t *testing.T) {
 	if want := (Definition{Nodes: 100, Layout: firn.Default}); !d.Equal(want) || d.Capacity() != 128 {
 		t.Errorf("%+v with room for %d, want %+v", d, d.Capacity(), want)
 	}
-	if l := d.IDLayout(); l.NodeIDs() != 128 || l.Rate() != 8*firn.Default.Rate() || l.Lifetime() != firn.Default.Lifetime() {
+	if l := d.IDLayout(); l.NodeIDs() != 128 || l.Rate() != 8*firn.Default.Rate() ||
+		l.Lifetime() != firn.Default.Lifetime() {
 		t.Errorf("IDs of %s", l)
 	}
 	data, err := json.Marshal(d)
@@ -27,7 +28,8 @@ func TestDefinitionDefaults(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(data), want) {
 		t.Errorf("%s %v", data, err)
 	}
-	if d = Define(firn.Default); d.Capacity() != firn.Default.NodeIDs() || d.Validate() != nil || d.IDLayout() != d.Layout {
+	if d = Define(firn.Default); d.Capacity() != firn.Default.NodeIDs() || d.Validate() != nil ||
+		d.IDLayout() != d.Layout {
 		t.Errorf("%+v", d)
 	}
 	elsewhere := d
@@ -73,7 +75,8 @@ func TestDefinitionErrorsNameTheValue(t *testing.T) {
 		}
 	}
 	var d Definition // what the kind does not use is dropped, so that equal definitions are equal
-	if err := d.UnmarshalJSON([]byte(`{"nodes":2,"allocation":{"kind":"all","count":5,"percent":7}}`)); err != nil || d.Allocation != (Allocation{}) {
+	if err := d.UnmarshalJSON([]byte(`{"nodes":2,"allocation":{"kind":"all","count":5,"percent":7}}`)); err != nil ||
+		d.Allocation != (Allocation{}) {
 		t.Errorf("%+v %v", d, err)
 	}
 }
@@ -85,7 +88,10 @@ func TestDefinitionFromAPreset(t *testing.T) {
 		`{"layout":"sonyflake","nodes":16}`: {Nodes: 16, Layout: firn.Sonyflake},
 		`{"layout":"41/5/17","after":"99"}`: {
 			Nodes: 32, After: 99,
-			Layout: firn.Layout{Epoch: firn.Default.Epoch, Tick: time.Millisecond, TimeBits: 41, NodeBits: 5, SequenceBits: 17},
+			Layout: firn.Layout{
+				Epoch: firn.Default.Epoch, Tick: time.Millisecond, TimeBits: 41, NodeBits: 5,
+				SequenceBits: 17,
+			},
 		},
 	} {
 		var d Definition
@@ -124,7 +130,8 @@ func TestAbove(t *testing.T) {
 				above, err := l.First(at)
 				before, errBefore := l.First(at.Add(-l.Tick))
 				if err != nil || errBefore != nil || above != last+1 || before > last {
-					t.Errorf("%s: the first ID above %d is %d %v, and that of the tick before %d", p.Name, last, above, err, before)
+					t.Errorf("%s: the first ID above %d is %d %v, and that of the tick before %d", p.Name, last,
+						above, err, before)
 				}
 			}
 			all := l.TimeBits + l.DatacenterBits + l.NodeBits + l.SequenceBits
@@ -158,7 +165,8 @@ func TestCheckLooksAtTheTimeThatIsLeft(t *testing.T) {
 		if !strings.Contains(warning, c.warning) || (warning == "") != (c.warning == "") {
 			t.Errorf("at %v it warns of %q, want %q", c.now, warning, c.warning)
 		}
-		if (err == nil) != (c.fail == "") || err != nil && (!strings.Contains(err.Error(), c.fail) || !errors.Is(err, firn.ErrLifetime)) {
+		if (err == nil) != (c.fail == "") ||
+			err != nil && (!strings.Contains(err.Error(), c.fail) || !errors.Is(err, firn.ErrLifetime)) {
 			t.Errorf("at %v the error is %v, want an ErrLifetime with %q", c.now, err, c.fail)
 		}
 	}
@@ -193,7 +201,10 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		if len(have) != 1 || have[0].Field != field || have[0].InForce == have[0].Wanted {
 			t.Errorf("%s: %v", field, have)
 		}
-		if data, err := json.Marshal(base); err != nil || !slices.Contains([]string{"after", "attach", "window", "prefix", "scattered", "random_start"}, field) && !strings.Contains(string(data), `"`+field+`":`) {
+		if data, err := json.Marshal(base); err != nil || !slices.Contains([]string{
+			"after", "attach", "window",
+			"prefix", "scattered", "random_start",
+		}, field) && !strings.Contains(string(data), `"`+field+`":`) {
 			t.Errorf("%s is no field of %s %v", field, data, err)
 		}
 	}
@@ -204,11 +215,15 @@ func TestDifferencesNameEveryField(t *testing.T) {
 
 // TestWindow: one that is zero is that of the node, and is not written.
 func TestWindow(t *testing.T) {
-	for window, text := range map[time.Duration]string{0: "", time.Second: `"window":"1s"`, 90 * time.Second: `"window":"1m30s"`, time.Hour: `"window":"1h0m0s"`} {
+	for window, text := range map[time.Duration]string{
+		0: "", time.Second: `"window":"1s"`,
+		90 * time.Second: `"window":"1m30s"`, time.Hour: `"window":"1h0m0s"`,
+	} {
 		d := Define(firn.Default)
 		d.Window = window
 		data, err := json.Marshal(d)
-		if err != nil || strings.Contains(string(data), "window") != (text != "") || !strings.Contains(string(data), text) {
+		if err != nil || strings.Contains(string(data), "window") != (text != "") ||
+			!strings.Contains(string(data), text) {
 			t.Errorf("%v is written as %s %v", window, data, err)
 		}
 		var back Definition
@@ -246,7 +261,8 @@ func TestAttachIsWrittenOnlyWhenExplicit(t *testing.T) {
 		d := Define(firn.Default)
 		d.Attach = policy
 		data, err := json.Marshal(d)
-		if err != nil || strings.Contains(string(data), "attach") != (text != "") || !strings.Contains(string(data), text) {
+		if err != nil || strings.Contains(string(data), "attach") != (text != "") ||
+			!strings.Contains(string(data), text) {
 			t.Errorf("%v is written as %s %v", policy, data, err)
 		}
 		var back Definition
@@ -277,7 +293,8 @@ func TestLaterFieldsAreWrittenOnlyWhenSet(t *testing.T) {
 		`,"prefix":"a23456789bcdefgh","scattered":true`: {Prefix: "a23456789bcdefgh", Scattered: true},
 	} {
 		want.Nodes, want.Layout = 2, firn.Default
-		const plain = `{"nodes":2,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false`
+		const plain = `{"nodes":2,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
+			`"time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false`
 		data, err := json.Marshal(want)
 		if err != nil || string(data) != plain+text+"}" {
 			t.Errorf("%v is written as %s %v, want %s", want, data, err, plain+text+"}")
@@ -286,7 +303,10 @@ func TestLaterFieldsAreWrittenOnlyWhenSet(t *testing.T) {
 		if err := json.Unmarshal(data, &back); err != nil || back != want {
 			t.Errorf("%s is read as %v %v, want %v", data, back, err, want)
 		}
-		for part, set := range map[string]bool{", prefix " + want.Prefix: want.Prefix != "", ", scattered": want.Scattered, ", random start": want.RandomStart} {
+		for part, set := range map[string]bool{
+			", prefix " + want.Prefix: want.Prefix != "",
+			", scattered":             want.Scattered, ", random start": want.RandomStart,
+		} {
 			if strings.Contains(want.String(), part) != set {
 				t.Errorf("%+v is shown as %s", want, want)
 			}

@@ -1,3 +1,3 @@
-// Package sequencer describes sequencers, the named ID spaces of a cluster: their definitions, names and node IDs. It makes no
-// IDs: package member does.
+// Package sequencer describes sequencers, the named ID spaces of a cluster: their definitions, names and node IDs. It
+// makes no IDs: package member does.
 package sequencer

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Region is the share of all node IDs that a cluster uses, in every sequencer: the slice Number of Of equal ones. Clusters
-// that know nothing of each other make different IDs if their regions do not overlap and their sequencers of a name have
-// the same definition. The zero value is the whole: all node IDs.
+// Region is the share of all node IDs that a cluster uses, in every sequencer: the slice Number of Of equal ones.
+// Clusters that know nothing of each other make different IDs if their regions do not overlap and their sequencers of a
+// name have the same definition. The zero value is the whole: all node IDs.
 type Region struct {
 	Number int64 // 0 to Of-1
 	Of     int64 // how many slices there are: a power of two, 2 to 65536; 0 for the whole
@@ -26,7 +26,9 @@ func ParseRegion(text string) (r Region, err error) {
 		r.Of, err = strconv.ParseInt(of, 10, 64)
 	}
 	if err != nil || r.Of == 0 || r.Validate() != nil || r.String() != text {
-		return Region{}, fmt.Errorf("the region %.40q; want one such as 2/8: a number from 0, and how many slices there are, a power of two from 2 to %d", text, maxRegions)
+		return Region{},
+			fmt.Errorf("the region %.40q; want one such as 2/8: a number from 0, and how many slices there are, a "+
+				"power of two from 2 to %d", text, maxRegions)
 	}
 	return r, nil
 }
@@ -45,13 +47,14 @@ func (r Region) Validate() error {
 		return nil
 	}
 	if r.Of < 2 || r.Of > maxRegions || bits.OnesCount64(uint64(r.Of)) != 1 || r.Number < 0 || r.Number >= r.Of {
-		return fmt.Errorf("the region %d/%d; want a number from 0, of a power of two from 2 to %d", r.Number, r.Of, maxRegions)
+		return fmt.Errorf("the region %d/%d; want a number from 0, of a power of two from 2 to %d", r.Number,
+			r.Of, maxRegions)
 	}
 	return nil
 }
 
-// Nodes returns the node IDs of a sequencer that are the region's. An error is returned when the region is not valid, or the
-// sequencer has fewer node IDs than there are regions.
+// Nodes returns the node IDs of a sequencer that are the region's. An error is returned when the region is not valid,
+// or the sequencer has fewer node IDs than there are regions.
 func (r Region) Nodes(d Definition) (Range, error) {
 	if err := r.Validate(); err != nil {
 		return Range{}, err
@@ -59,8 +62,10 @@ func (r Region) Nodes(d Definition) (Range, error) {
 	of := max(r.Of, 1)
 	each := d.Capacity() / of
 	if each == 0 {
-		return Range{}, fmt.Errorf("%d node IDs for %d regions; want at least one for each: more nodes, or a layout with more node bits",
-			d.Capacity(), of)
+		return Range{},
+			fmt.Errorf("%d node IDs for %d regions; want at least one for each: more nodes, or a layout with more "+
+				"node bits",
+				d.Capacity(), of)
 	}
 	return Range{r.Number * each, (r.Number+1)*each - 1}, nil
 }

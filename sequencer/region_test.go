@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// TestRegionsShareTheNodeIDs is about all regions of a number of them: each node ID is that of exactly one, in every preset,
-// in fewer nodes than it has, and in layouts at random.
+// TestRegionsShareTheNodeIDs is about all regions of a number of them: each node ID is that of exactly one, in every
+// preset, in fewer nodes than it has, and in layouts at random.
 func TestRegionsShareTheNodeIDs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 7))
 	definitions := []Definition{}
@@ -55,8 +55,10 @@ func TestRegionsShareTheNodeIDs(t *testing.T) {
 		if l := d.IDLayout(); l.DatacenterBits > 0 {
 			last := int64(1)<<l.DatacenterBits - 1
 			first, to, err := l.DatacenterNodes(last)
-			if nodes, wrong := (Region{last, last + 1}).Nodes(d); err != nil || wrong != nil || nodes != (Range{first, to}) {
-				t.Errorf("region %d/%d of %v has the node IDs %v, %v; want those of the datacenter", last, last+1, d, nodes, wrong)
+			if nodes, wrong := (Region{last, last + 1}).Nodes(d); err != nil || wrong != nil ||
+				nodes != (Range{first, to}) {
+				t.Errorf("region %d/%d of %v has the node IDs %v, %v; want those of the datacenter", last, last+1,
+					d, nodes, wrong)
 			}
 		}
 	}
@@ -91,13 +93,17 @@ func TestParseRegion(t *testing.T) {
 			t.Errorf("%q is %v, %v", text, r, err)
 		}
 	}
-	for _, text := range []string{"", "2", "2/", "/8", "8/8", "-1/8", "2/6", "0/1", "0/0", "0/131072", "02/8", "2/8 ", "+2/8", "a/8", "the whole"} {
+	for _, text := range []string{
+		"", "2", "2/", "/8", "8/8", "-1/8", "2/6", "0/1", "0/0", "0/131072", "02/8", "2/8 ",
+		"+2/8", "a/8", "the whole",
+	} {
 		if r, err := ParseRegion(text); err == nil {
 			t.Errorf("%q is %v", text, r)
 		}
 	}
 	var whole Region
-	if text, err := whole.MarshalText(); err != nil || len(text) != 0 || whole.UnmarshalText(text) != nil || whole != (Region{}) {
+	if text, err := whole.MarshalText(); err != nil || len(text) != 0 || whole.UnmarshalText(text) != nil ||
+		whole != (Region{}) {
 		t.Errorf("the whole is %q, %v", text, err)
 	}
 }

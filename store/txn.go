@@ -55,7 +55,8 @@ func (t Txn) Validate() error {
 		seen[op.Key] = true
 		if op.Session != nil && !op.Delete {
 			if session != nil && session != op.Session {
-				return fmt.Errorf("%w: the key %q is put under a second session; want one in a transaction", ErrRefused, op.Key)
+				return fmt.Errorf("%w: the key %q is put under a second session; want one in a transaction",
+					ErrRefused, op.Key)
 			}
 			session = op.Session
 		}

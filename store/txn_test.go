@@ -28,16 +28,30 @@ func TestValidate(t *testing.T) {
 		{"one of each", store.Txn{Then: []store.Op{store.Put("a", nil), store.Delete("b")}}, false},
 		{"two conditions on one key", store.Txn{If: []store.Condition{{Key: "a"}, {Key: "a", Version: 1}}}, false},
 		{"as many of each as allowed", store.Txn{If: conditions[1:], Then: many[1:]}, false},
-		{"as many bytes as allowed", store.Txn{Then: []store.Op{store.Put("k", make([]byte, store.MaxBytes-1))}}, false},
+		{
+			"as many bytes as allowed",
+			store.Txn{Then: []store.Op{store.Put("k", make([]byte, store.MaxBytes-1))}},
+			false,
+		},
 		{"a byte too many", store.Txn{Then: []store.Op{store.Put("kk", make([]byte, store.MaxBytes-1))}}, true},
 		{"an operation too many", store.Txn{Then: many}, true},
 		{"a condition too many", store.Txn{If: conditions}, true},
 		{"put and delete of one key", store.Txn{Then: []store.Op{store.Put("a", nil), store.Delete("a")}}, true},
 		{"operation on an empty key", store.Txn{Then: []store.Op{store.Put("", nil)}}, true},
 		{"condition on an empty key", store.Txn{If: []store.Condition{{}}}, true},
-		{"two keys under one session", store.Txn{Then: []store.Op{store.PutEphemeral("a", nil, one), store.PutEphemeral("b", nil, one)}}, false},
-		{"one session and none", store.Txn{Then: []store.Op{store.PutEphemeral("a", nil, one), store.Put("b", nil), {Key: "c", Session: two, Delete: true}}}, false},
-		{"two sessions", store.Txn{Then: []store.Op{store.PutEphemeral("a", nil, one), store.Put("b", nil), store.PutEphemeral("c", nil, two)}}, true},
+		{
+			"two keys under one session",
+			store.Txn{Then: []store.Op{store.PutEphemeral("a", nil, one), store.PutEphemeral("b", nil, one)}},
+			false,
+		},
+		{"one session and none", store.Txn{Then: []store.Op{
+			store.PutEphemeral("a", nil, one), store.Put("b", nil),
+			{Key: "c", Session: two, Delete: true},
+		}}, false},
+		{"two sessions", store.Txn{Then: []store.Op{
+			store.PutEphemeral("a", nil, one), store.Put("b", nil),
+			store.PutEphemeral("c", nil, two),
+		}}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Command constant answers every call with the same IDs: what firn serve costs beyond this is firn's. The sections http and
-// grpc of the benchmark start it.
+// Command constant answers every call with the same IDs: what firn serve costs beyond this is firn's. The sections http
+// and grpc of the benchmark start it.
 //
 //	constant http address body
 //	constant grpc address batch

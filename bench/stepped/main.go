@@ -1,5 +1,5 @@
-// Stepped takes IDs of several libraries while the wall clock steps back, and prints how many come twice. It is built with the
-// overlay of overlay.SteppableClock, and steps the clock itself, by the file that FAKE_WALL_FILE names.
+// Stepped takes IDs of several libraries while the wall clock steps back, and prints how many come twice. It is built
+// with the overlay of overlay.SteppableClock, and steps the clock itself, by the file that FAKE_WALL_FILE names.
 package main
 
 import (
@@ -25,7 +25,9 @@ func main() {
 	ours := must(firn.NewGenerator(firn.Default, 1))
 	defer ours.Stop()
 	node := must(snowflake.NewNode(1))
-	sony := must(sonyflake.New(sonyflake.Settings{StartTime: firn.Default.Epoch, MachineID: func() (int, error) { return 1, nil }}))
+	sony := must(sonyflake.New(sonyflake.Settings{StartTime: firn.Default.Epoch, MachineID: func() (int, error) {
+		return 1, nil
+	}}))
 	for _, library := range []struct {
 		name string
 		next func() int64

@@ -55,7 +55,9 @@ func (p *program) sayRemembered(header http.Header) {
 
 // show prints the JSON that a server answers: as it is, or as text that is made from what was read into
 // answer.
-func (p *program) show(ctx context.Context, ask remote.Client, path string, answer any, asJSON bool, text func() string) error {
+func (p *program) show(ctx context.Context, ask remote.Client, path string, answer any, asJSON bool,
+	text func() string,
+) error {
 	body, err := ask.Call(ctx, http.MethodGet, path, nil, answer)
 	return p.answer(body, err, asJSON, text)
 }

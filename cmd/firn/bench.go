@@ -57,18 +57,24 @@ func (p *program) benchCommand() *cobra.Command {
 		protocols, defaults = append(protocols, known.Name), append(defaults, known.Default)
 	}
 	o.access.name = "server"
-	setting.Add(flags, &o.servers, o.access.name, setting.KindList, "", "the servers to ask, separated by commas (default: "+strings.Join(defaults, ",\n")+")", setting.ParseList)
-	setting.Add(flags, &o.protocol, "protocol", "protocol", protocols[0], "the protocol: "+strings.Join(protocols, ", "), load.ProtocolByName)
-	setting.Number(flags, &o.concurrency, "concurrency", "16", 1, "how many connections to use; each makes one call at a time")
+	setting.Add(flags, &o.servers, o.access.name, setting.KindList, "",
+		"the servers to ask, separated by commas (default: "+strings.Join(defaults, ",\n")+")", setting.ParseList)
+	setting.Add(flags, &o.protocol, "protocol", "protocol", protocols[0],
+		"the protocol: "+strings.Join(protocols, ", "), load.ProtocolByName)
+	setting.Number(flags, &o.concurrency, "concurrency", "16", 1,
+		"how many connections to use; each makes one call at a time")
 	setting.Number(flags, &o.batch, "batch", "1", 1, "how many IDs to take with each call")
 	setting.Duration(flags, &o.duration, "duration", "10s", time.Millisecond, "how long to run")
 	setting.Number(flags, &o.count, "count", "", 1, "take this many IDs, instead of running for --duration")
-	setting.Add(flags, &o.rate, "rate", "rate", "", "take at most this many IDs per second (default: no limit)", parseRate)
+	setting.Add(flags, &o.rate, "rate", "rate", "", "take at most this many IDs per second (default: no limit)",
+		parseRate)
 	addSequencer(flags, &o.sequencer, "the sequencer to take IDs from (default: default)")
-	setting.Bool(flags, &o.scattered, "scattered", "the sequencer scatters its IDs: check the order of their\nunscattered form")
+	setting.Bool(flags, &o.scattered, "scattered",
+		"the sequencer scatters its IDs: check the order of their\nunscattered form")
 	setting.Bool(flags, &o.json, "json", "print a JSON object")
 	o.access.add(flags)
-	must(c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("protocol",
+		cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if flags.Changed("count") && flags.Changed("duration") {
 			return usagef("--count and --duration exclude each other")
@@ -109,7 +115,8 @@ func (p *program) bench(ctx context.Context, o *benchOptions, plan load.Plan) er
 	case mixed != nil:
 		return mixed
 	case r.Duplicates.More > 0:
-		return fmt.Errorf("%s came more than once, such as %d: the service is broken, or its servers belong to two clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
+		return fmt.Errorf("%s came more than once, such as %d: the service is broken, or its servers belong to two "+
+			"clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case r.IDs == 0 && r.Calls > 0:
@@ -122,7 +129,8 @@ func (p *program) bench(ctx context.Context, o *benchOptions, plan load.Plan) er
 func noIDs(o *benchOptions, most load.Failure) error {
 	hint := ""
 	if most.Code == "unreachable" || most.Code == "timeout" {
-		hint = fmt.Sprintf("; is `firn serve` running at %s? --server or %s says where to ask", strings.Join(o.servers, ", "), setting.Variable("server"))
+		hint = fmt.Sprintf("; is `firn serve` running at %s? --server or %s says where to ask",
+			strings.Join(o.servers, ", "), setting.Variable("server"))
 	}
 	return fmt.Errorf("no call brought IDs: %s%s", printable(most.Example), hint)
 }

@@ -43,7 +43,9 @@ func (o *benchOptions) plan() (load.Plan, error) {
 			return none, usagef("--server: %w", err)
 		}
 		if config != nil && !o.protocol.Secure(u) {
-			return none, usagef("--server: %q is without TLS, and --ca, --cert and --key are for TLS; see firn bench --help", text)
+			return none,
+				usagef("--server: %q is without TLS, and --ca, --cert and --key are for TLS; see firn bench --help",
+					text)
 		}
 		servers = append(servers, u)
 	}
@@ -51,7 +53,8 @@ func (o *benchOptions) plan() (load.Plan, error) {
 	case o.batch > int64(o.protocol.Most):
 		return none, usagef("--batch: %d IDs at once; want at most %d by %s", o.batch, o.protocol.Most, o.protocol.Name)
 	case o.concurrency < int64(len(servers)):
-		return none, usagef("--concurrency: %d connections to %d servers; want at least one to each", o.concurrency, len(servers))
+		return none, usagef("--concurrency: %d connections to %d servers; want at least one to each",
+			o.concurrency, len(servers))
 	case o.concurrency > mostConnections:
 		return none, usagef("--concurrency: %d connections; want at most %d", o.concurrency, mostConnections)
 	}
@@ -60,6 +63,7 @@ func (o *benchOptions) plan() (load.Plan, error) {
 		Connect: func(i int) (load.Connection, error) {
 			return o.protocol.Connect(servers[i%len(servers)], access)
 		},
-		Connections: int(o.concurrency), Batch: int(o.batch), Scattered: o.scattered, Count: o.count, Duration: o.duration, Rate: o.rate,
+		Connections: int(o.concurrency), Batch: int(o.batch), Scattered: o.scattered, Count: o.count,
+		Duration: o.duration, Rate: o.rate,
 	}, nil
 }

@@ -30,7 +30,8 @@ func benchText(o *benchOptions, r load.Result) string {
 		fmt.Fprintf(&b, "%11s %s: %.200s\n", "", console.Shown(e.Code), printable(e.Example))
 	}
 	if r.Unsent > 0 {
-		row("unsent", "%s that the rate of %v IDs a second has more: no connection was free for them", console.Plural(r.Unsent, "call"), o.rate)
+		row("unsent", "%s that the rate of %v IDs a second has more: no connection was free for them",
+			console.Plural(r.Unsent, "call"), o.rate)
 	}
 	if r.IDs > 0 {
 		row("duplicates", "%s", duplicatesText(r))
@@ -40,7 +41,8 @@ func benchText(o *benchOptions, r load.Result) string {
 	case r.Descents == 0:
 		row("order", "ascending on every connection")
 	default:
-		row("order", "%s not above the one before on the same connection: as behind a balancer, or after a take-over", console.Plural(r.Descents, "time"))
+		row("order", "%s not above the one before on the same connection: as behind a balancer, or after a take-over",
+			console.Plural(r.Descents, "time"))
 	}
 	if r.Latency.Calls() > 0 {
 		fmt.Fprintf(&b, "\nlatency of the calls that brought IDs, in ms\n\n%s", latencyText(r.Latency))
@@ -67,18 +69,21 @@ func errorsText(r load.Result) string {
 	for _, e := range r.Errors {
 		codes = append(codes, console.Shown(e.Code)+" "+console.Number(float64(e.Calls)))
 	}
-	return fmt.Sprintf("%s of %s: %s", console.Number(float64(r.Failed)), console.Plural(r.Calls, "call"), strings.Join(codes, ", "))
+	return fmt.Sprintf("%s of %s: %s", console.Number(float64(r.Failed)), console.Plural(r.Calls, "call"),
+		strings.Join(codes, ", "))
 }
 
 func duplicatesText(r load.Result) string {
 	among := fmt.Sprintf("among %s", console.Plural(r.Duplicates.Checked, "ID"))
 	if r.Duplicates.Checked < r.IDs {
-		among += fmt.Sprintf("; memory did not suffice to compare the other %s", console.Number(float64(r.IDs-r.Duplicates.Checked)))
+		among += fmt.Sprintf("; memory did not suffice to compare the other %s",
+			console.Number(float64(r.IDs-r.Duplicates.Checked)))
 	}
 	if r.Duplicates.More == 0 {
 		return "none " + among
 	}
-	return fmt.Sprintf("%s %s, such as %s", console.Number(float64(r.Duplicates.More)), among, strings.Join(texts(r.Duplicates.Some), ", "))
+	return fmt.Sprintf("%s %s, such as %s", console.Number(float64(r.Duplicates.More)), among,
+		strings.Join(texts(r.Duplicates.Some), ", "))
 }
 
 func texts(ids []firn.ID) []string {
@@ -113,7 +118,8 @@ func latencyText(l *load.Latency) string {
 		bar := strings.Repeat("#", int((b.Calls*longestBar+most-1)/most))
 		rows = append(rows, []string{millis(b.UpTo), console.Number(float64(b.Calls)), bar})
 	}
-	return console.Table(heads, [][]string{row}) + "\n" + console.Table([]console.Column{{Head: "UP TO", Right: true}, {Head: "CALLS", Right: true}, {}}, rows)
+	return console.Table(heads, [][]string{row}) + "\n" +
+		console.Table([]console.Column{{Head: "UP TO", Right: true}, {Head: "CALLS", Right: true}, {}}, rows)
 }
 
 // millis is a time in milliseconds, to three digits or the microsecond.

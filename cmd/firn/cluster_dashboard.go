@@ -36,7 +36,8 @@ func (p *program) dashboardCommand() *cobra.Command {
 		}
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			if unixsocket.Is(ask.Base) {
-				return usagef("--admin: browsers do not open Unix sockets such as %s; start the node with --admin-addr 127.0.0.1:9080, or look with firn cluster status", ask.Base)
+				return usagef("--admin: browsers do not open Unix sockets such as %s; start the node with "+
+					"--admin-addr 127.0.0.1:9080, or look with firn cluster status", ask.Base)
 			}
 			var login ui.Login
 			at := ask.Base

@@ -57,7 +57,9 @@ func (p *program) expelCommand() *cobra.Command {
 				}
 			}
 			var e calls.Expelled
-			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/expel", marshal(httpapi.Expulsion{Meaning: httpapi.Meaning{Member: member}, EndTheMajority: endTheMajority}), &e)
+			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/expel",
+				marshal(httpapi.Expulsion{Meaning: httpapi.Meaning{Member: member}, EndTheMajority: endTheMajority}),
+				&e)
 			return p.answer(body, err, o.json, func() string { return nodeName(e.Member, e.Owner) + " is expelled\n" })
 		})
 	}
@@ -73,8 +75,11 @@ func nodeName(id, owner string) string {
 }
 
 // confirmExpel shows the node that is meant, and returns its member ID. An error is returned unless a person agrees.
-func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text string, endTheMajority bool) (id string, err error) {
-	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes to expel it without asking", text)
+func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text string,
+	endTheMajority bool,
+) (id string, err error) {
+	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes "+
+		"to expel it without asking", text)
 	if !console.IsTerminal(p.stdin) {
 		return "", unasked
 	}
@@ -95,7 +100,10 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	}
 	if m := machineOf(s, meant); !endTheMajority && m != nil {
 		if ends, left, voters := calls.EndsMajority(s.Quorum, m); ends {
-			return "", &calls.MajorityError{Node: nodeName(meant.ID, meant.Owner), Machine: console.Shown(m.Address), Left: left, Voters: voters}
+			return "", &calls.MajorityError{
+				Node: nodeName(meant.ID, meant.Owner), Machine: console.Shown(m.Address),
+				Left: left, Voters: voters,
+			}
 		}
 	}
 	var hour calls.History
@@ -142,7 +150,8 @@ func alsoIs(s calls.Status, c calls.Candidate, hour calls.History) (text string)
 	if m == nil || m.Role != quorum.Voter && m.Role != quorum.Learner {
 		return text
 	}
-	text += ". It is also the machine " + console.Shown(m.Address) + " of the quorum, a " + string(m.Role) + ", which ends with it"
+	text += ". It is also the machine " + console.Shown(m.Address) + " of the quorum, a " + string(m.Role) +
+		", which ends with it"
 	if m.Role != quorum.Voter {
 		return text
 	}

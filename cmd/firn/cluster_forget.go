@@ -34,7 +34,8 @@ func (p *program) forgetCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var f calls.Forgotten
-			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/forget", marshal(httpapi.Forget{Name: args[0]}), &f)
+			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/forget",
+				marshal(httpapi.Forget{Name: args[0]}), &f)
 			return p.answer(body, err, o.json, func() string { return console.ShownText(f.Name) + " is forgotten\n" })
 		})
 	}

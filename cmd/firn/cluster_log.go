@@ -71,7 +71,8 @@ func (p *program) logCommand() *cobra.Command {
 		Example: logExamples,
 		Args:    noArguments,
 	}
-	setting.Add(c.Flags(), &o.since, "since", "time", "", "print entries from this time on, such as 03:00 or 15m", setting.ParseInstant)
+	setting.Add(c.Flags(), &o.since, "since", "time", "", "print entries from this time on, such as 03:00 or 15m",
+		setting.ParseInstant)
 	setting.Add(c.Flags(), &o.until, "until", "time", "", "print entries up to this time", setting.ParseInstant)
 	setting.Number(c.Flags(), &o.from, "from", "0", 0, "print entries from this position on")
 	setting.Bool(c.Flags(), &o.follow, "follow", "keep printing new entries")
@@ -100,7 +101,8 @@ func (o logOptions) path() (string, error) {
 	case o.follow:
 		return "", usagef("--until and --follow: --follow prints without end; leave one of them out")
 	case o.until.Before(o.since.Time):
-		return "", usagef("--until is %s, before --since, %s; want a later time", localTime(o.until.Time), localTime(o.since.Time))
+		return "", usagef("--until is %s, before --since, %s; want a later time", localTime(o.until.Time),
+			localTime(o.since.Time))
 	default:
 		query.Set("until", wireTime(o.until))
 	}
@@ -127,7 +129,8 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 	lines := bufio.NewScanner(replay.Flushing{Reader: response.Body, Out: out})
 	lines.Buffer(make([]byte, 0, 64<<10), longestEntry)
 	if after := response.Header.Get(httpapi.LogBeginsAfter); after != "" {
-		what := fmt.Sprintf("the log begins after position %.20s: members dropped earlier entries; firn cluster value --at %[1]s shows what they led to", after)
+		what := fmt.Sprintf("the log begins after position %.20s: members dropped earlier entries; firn cluster value "+
+			"--at %[1]s shows what they led to", after)
 		if asJSON {
 			fmt.Fprintln(p.stderr, "firn:", what)
 		} else {
@@ -141,7 +144,8 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 		err := ask.Understand(lines.Bytes(), &entry)
 		entry.line = lines.Bytes()
 		if err == nil && entry.Error != nil {
-			err = fmt.Errorf("the server %s ends the log: %s (%s)%s", ask.Base, entry.Error.Message, entry.Error.Code, goOn(last))
+			err = fmt.Errorf("the server %s ends the log: %s (%s)%s", ask.Base, entry.Error.Message,
+				entry.Error.Code, goOn(last))
 		}
 		if err != nil {
 			_ = out.Flush() // the entries before; this error is the one to tell
@@ -196,7 +200,11 @@ type logEntry struct {
 }
 
 // logColumns are wide enough for every time, and for most positions, so that rows can be printed as they come.
-var logColumns = []console.Column{{Head: "LOCAL TIME", Width: len(localFormat)}, {Head: "POSITION", Right: true}, {Head: "WHAT HAPPENED"}}
+var logColumns = []console.Column{
+	{Head: "LOCAL TIME", Width: len(localFormat)},
+	{Head: "POSITION", Right: true},
+	{Head: "WHAT HAPPENED"},
+}
 
 func (e logEntry) text() string {
 	at := "unknown"

@@ -91,7 +91,9 @@ func (p *program) askPolicy(c *cobra.Command, o *lookOptions, method string, bod
 // parseShares reads the arguments of firn cluster policy set.
 func parseShares(args []string) ([]cluster.Share, error) {
 	if len(args) == 0 {
-		return nil, usagef("firn cluster policy set needs shares, such as orders=75%% users=rest; firn cluster policy clear ends the policy")
+		return nil, usagef("firn cluster policy set needs shares, such as orders=75%% users=rest; firn cluster " +
+			"policy " +
+			"clear ends the policy")
 	}
 	var shares []cluster.Share
 	for _, arg := range args {
@@ -119,7 +121,8 @@ func policyText(policy calls.Policy) string {
 	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "SHARE", Right: true}, {Head: "NODES", Right: true}}
 	var rows [][]string
 	for _, s := range policy.Shares {
-		rows = append(rows, []string{console.Shown(s.Sequencer), shareText(s.Percent), strconv.Itoa(len(policy.Assigned[s.Sequencer]))})
+		rows = append(rows,
+			[]string{console.Shown(s.Sequencer), shareText(s.Percent), strconv.Itoa(len(policy.Assigned[s.Sequencer]))})
 	}
 	return console.Table(columns, rows)
 }

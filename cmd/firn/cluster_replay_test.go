@@ -54,7 +54,8 @@ func TestReplayScenarios(t *testing.T) {
 			}
 			for i, step := range s.Steps {
 				var have, entry map[string]any
-				if json.Unmarshal([]byte(lines[len(s.Start)+i]), &have) != nil || json.Unmarshal(step.Entry, &entry) != nil {
+				if json.Unmarshal([]byte(lines[len(s.Start)+i]), &have) != nil ||
+					json.Unmarshal(step.Entry, &entry) != nil {
 					t.Fatal(lines[len(s.Start)+i])
 				}
 				want := map[string]any{"position": entry["position"], "outcome": step.Outcome, "value": step.Value}

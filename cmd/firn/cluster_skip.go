@@ -38,11 +38,13 @@ func (p *program) skipCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		position, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || position < 1 {
-			return usagef("the position %q; want that of an entry of the log, such as 4711, which the node logs", args[0])
+			return usagef("the position %q; want that of an entry of the log, such as 4711, which the node logs",
+				args[0])
 		}
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var s calls.Skipped
-			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/skip", marshal(httpapi.Skip{Position: position}), &s)
+			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/skip",
+				marshal(httpapi.Skip{Position: position}), &s)
 			return p.answer(body, err, o.json, func() string {
 				return fmt.Sprintf("the entry at position %d is passed over\n", s.Position)
 			})

@@ -67,7 +67,9 @@ func (p *program) statusCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var status calls.Status
-			err := p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string { return p.statusText(status, wide, sequencers) })
+			err := p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string {
+				return p.statusText(status, wide, sequencers)
+			})
 			if err == nil && exitCode && len(status.Problems) > 0 {
 				return errReported
 			}
@@ -121,7 +123,8 @@ func summary(s calls.Status) string {
 	for _, q := range s.Sequencers {
 		used, waiting = used+len(q.Nodes), waiting+len(q.Waiting)
 	}
-	line("sequencers", "%d, with %d node IDs in use and %d wanted; --sequencers shows them", len(s.Sequencers), used, waiting)
+	line("sequencers", "%d, with %d node IDs in use and %d wanted; --sequencers shows them",
+		len(s.Sequencers), used, waiting)
 	return text.String()
 }
 
@@ -235,8 +238,10 @@ func (p *program) membersTable(s calls.Status, wide bool) string {
 		{Head: "SEEN", Right: true},
 	}
 	if wide {
-		columns = append(columns, console.Column{Head: "GIVEN", Right: true}, console.Column{Head: "JUDGED", Right: true}, console.Column{Head: "WATCHES"},
-			console.Column{Head: "JOINED AT", Right: true}, console.Column{Head: "VERSION"}, console.Column{Head: "ADDRESSES"})
+		columns = append(columns, console.Column{Head: "GIVEN", Right: true},
+			console.Column{Head: "JUDGED", Right: true}, console.Column{Head: "WATCHES"},
+			console.Column{Head: "JOINED AT", Right: true}, console.Column{Head: "VERSION"},
+			console.Column{Head: "ADDRESSES"})
 	}
 	names := calls.Names(s)
 	members := slices.SortedFunc(slices.Values(s.Members), func(a, b calls.StatusMember) int {
@@ -332,10 +337,16 @@ func memberTable(members []calls.StatusMember) string {
 }
 
 func (p *program) joinTable(joins []calls.StatusJoin, owners bool) string {
-	columns := []console.Column{{Head: "JOINER"}, {Head: "TARGET"}, {Head: "PHASE"}, {Head: "OWNER", Colour: p.colours(ownerColour)}}
+	columns := []console.Column{
+		{Head: "JOINER"},
+		{Head: "TARGET"},
+		{Head: "PHASE"},
+		{Head: "OWNER", Colour: p.colours(ownerColour)},
+	}
 	var rows [][]string
 	for _, j := range joins {
-		rows = append(rows, []string{console.Shown(j.Joiner), console.Shown(j.Target), console.Shown(j.Phase), owner(j.Pulse)})
+		rows = append(rows,
+			[]string{console.Shown(j.Joiner), console.Shown(j.Target), console.Shown(j.Phase), owner(j.Pulse)})
 	}
 	if !owners {
 		columns = columns[:3]
@@ -368,7 +379,14 @@ func owner(p calls.Pulse) string {
 }
 
 func sequencerTable(sequencers []calls.StatusSequencer) string {
-	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE IDS", Right: true}, {Head: "FREE", Right: true}, {Head: "IDS/S", Right: true}, {Head: "FOR"}, {Head: "LAYOUT"}}
+	columns := []console.Column{
+		{Head: "SEQUENCER"},
+		{Head: "NODE IDS", Right: true},
+		{Head: "FREE", Right: true},
+		{Head: "IDS/S", Right: true},
+		{Head: "FOR"},
+		{Head: "LAYOUT"},
+	}
 	var rows [][]string
 	for _, s := range sequencers {
 		rate := "-"
@@ -389,7 +407,8 @@ func nodeTable(sequencers []calls.StatusSequencer) string {
 	var rows [][]string
 	for _, s := range sequencers {
 		for _, node := range slices.Sorted(maps.Keys(s.Nodes)) {
-			rows = append(rows, []string{console.Shown(s.Name), strconv.FormatInt(node, 10), console.Shown(s.Nodes[node])})
+			rows = append(rows,
+				[]string{console.Shown(s.Name), strconv.FormatInt(node, 10), console.Shown(s.Nodes[node])})
 		}
 		for _, member := range s.Waiting {
 			rows = append(rows, []string{console.Shown(s.Name), "waiting", console.Shown(member)})

@@ -41,13 +41,17 @@ func newLooked(t *testing.T) *looked {
 	l.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}, "c": {Owner: "host-c\x1b"}})
 	for _, entry := range []string{
 		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
-		`{"position":2,"at":"2026-11-22T03:02:00.123Z","command":"prepare-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
+		`{"position":2,"at":"2026-11-22T03:02:00.123Z","command":"prepare-join-cluster",` +
+			`"args":{"joiner":"b\u001b[2J"}}`,
 		`{"position":3,"at":"2026-11-22T03:03:00.000Z","command":"notify-watchers","args":{"joiner":"b\u001b[2J"}}`,
 		`{"position":4,"at":"2026-11-22T03:04:00.000Z","command":"accept-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
-		`{"position":5,"at":"2026-11-22T03:05:00.000Z","command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":1,"allocation":{"kind":"percent","percent":50}}}}`,
+		`{"position":5,"at":"2026-11-22T03:05:00.000Z","command":"create-sequencer","args":{"sequencer":"orders",` +
+			`"definition":{"nodes":1,"allocation":{"kind":"percent","percent":50}}}}`,
 		`{"position":6,"at":"2026-11-22T03:06:00.000Z","command":"attach","args":{"sequencer":"orders","member":"a"}}`,
-		`{"position":7,"at":"2026-11-22T03:07:00.000Z","command":"attach","args":{"sequencer":"orders","member":"b\u001b[2J","from":0,"to":0}}`,
-		`{"position":8,"at":"2026-11-22T03:08:00.000Z","command":"create-sequencer","args":{"sequencer":"users","definition":{"nodes":1000}}}`,
+		`{"position":7,"at":"2026-11-22T03:07:00.000Z","command":"attach","args":{"sequencer":"orders",` +
+			`"member":"b\u001b[2J","from":0,"to":0}}`,
+		`{"position":8,"at":"2026-11-22T03:08:00.000Z","command":"create-sequencer","args":{"sequencer":"users",` +
+			`"definition":{"nodes":1000}}}`,
 		`{"position":9,"at":"2026-11-22T03:09:00.000Z","command":"prepare-join-cluster","args":{"joiner":"c"}}`,
 		`{"position":10,"at":"2026-11-22T03:10:00.000Z","command":"notify-watchers","args":{"joiner":"c"}}`,
 	} {
@@ -173,22 +177,33 @@ func TestLookAsText(t *testing.T) {
 		{"cluster status --sequencers", statusText},
 		{"cluster value --at 6", valueText},
 		{"cluster value --at 0", "position  0\n\nno members\n"},
-		{"cluster value --at 2", "position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n\nJOINER      TARGET  PHASE\n\"b\\x1b[2J\"  a       prepared\n"},
+		{
+			"cluster value --at 2",
+			"position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n\n" +
+				"JOINER      TARGET  PHASE\n\"b\\x1b[2J\"  a       prepared\n",
+		},
 		{"cluster value", "position  10\n\n"},
 		{"cluster log", logText},
-		{"cluster log --from 9", logHead + "2026-11-22 03:09:00.000         9  c asks to join\n2026-11-22 03:10:00.000        10  c watches"},
+		{"cluster log --from 9", logHead +
+			"2026-11-22 03:09:00.000         9  c asks to join\n2026-11-22 03:10:00.000        10  c watches"},
 		{"cluster log --since 2026-11-22T03:10:00Z", logHead + "2026-11-22 03:10:00.000        10  c watches"},
 		{"cluster log --until 2026-11-22T03:01:59Z", "no entries\n"},
-		{"cluster value --at 2026-11-22T03:02:30Z", "position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n"},
+		{
+			"cluster value --at 2026-11-22T03:02:30Z",
+			"position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n",
+		},
 		{"cluster log --from 11", "no entries\n"},
 		{"cluster log --from 11 --json", ""},
 	} {
-		if status, out, errs := l.firn(t, tt.args); status != 0 || errs != "" || !strings.HasPrefix(out, tt.want) || tt.want == "" && out != "" {
+		if status, out, errs := l.firn(t, tt.args); status != 0 || errs != "" || !strings.HasPrefix(out, tt.want) ||
+			tt.want == "" && out != "" {
 			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s", tt.args, status, errs, out, tt.want)
 		}
 	}
 	l.cut(t, 4)
-	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what they led to\n"+logHead) {
+	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out,
+		"the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what they "+
+			"led to\n"+logHead) {
 		t.Errorf("the log that was cut: %s", out)
 	}
 	if _, out, _ := l.firn(t, "cluster log --from 5"); !strings.HasPrefix(out, logHead) {
@@ -203,8 +218,12 @@ func TestLookFromMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := regexp.MustCompile(`^firn: the store does not answer: this is from the node's memory, as of (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\n$`)
-	for _, args := range []string{"cluster log", "cluster log --json", "cluster value", "cluster value --json", "cluster value --at 7"} {
+	said := regexp.MustCompile(`^firn: the store does not answer: this is from the node's memory, as of ` +
+		`(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\n$`)
+	for _, args := range []string{
+		"cluster log", "cluster log --json", "cluster value", "cluster value --json",
+		"cluster value --at 7",
+	} {
 		l.Inject(nil)
 		l.Recalled, l.Wrote = recalled, time.Now()
 		_, want, errs := l.firn(t, args)
@@ -220,7 +239,8 @@ func TestLookFromMemory(t *testing.T) {
 			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s", args, status, errs, out, want)
 			continue
 		}
-		if at, err := time.ParseInLocation(localFormat, m[1], time.Local); err != nil || at.Before(before.Add(-time.Millisecond)) {
+		if at, err := time.ParseInLocation(localFormat, m[1], time.Local); err != nil ||
+			at.Before(before.Add(-time.Millisecond)) {
 			t.Errorf("firn %s is as of %s, %v; want what the member says, about %v", args, m[1], err, before)
 		}
 	}
@@ -240,7 +260,8 @@ func TestDecodeNeverHeld(t *testing.T) {
 	} {
 		status, out, errs := l.firn(t, "decode --server "+l.url+" --sequencer "+args)
 		const says = "no member holds, or ever held, node ID"
-		if status != 0 || strings.Count(errs, says) != want || strings.Count(errs, "\n") != want || strings.Contains(args, "json") && strings.Count(out, `"never_held":true`) != want {
+		if status != 0 || strings.Count(errs, says) != want || strings.Count(errs, "\n") != want ||
+			strings.Contains(args, "json") && strings.Count(out, `"never_held":true`) != want {
 			t.Errorf("decode %s: status %d, %s%s; want %d warnings", args, status, out, errs, want)
 		}
 	}
@@ -250,7 +271,8 @@ func TestDecodeNeverHeld(t *testing.T) {
 func TestLogMarksWrongTimes(t *testing.T) {
 	l := newLooked(t)
 	for i, at := range []string{"05:11", "03:12", "01:00", "03:13"} {
-		l.add(t, fmt.Sprintf(`{"position":%d,"at":"2026-11-22T%s:00.000Z","command":"peer-gc","args":{"by":"a"}}`, 11+i, at))
+		l.add(t, fmt.Sprintf(`{"position":%d,"at":"2026-11-22T%s:00.000Z","command":"peer-gc","args":{"by":"a"}}`,
+			11+i, at))
 	}
 	const want = logHead + `2026-11-22 03:10:00.000        10  c watches its target, and waits to be watched
 2026-11-22 05:11:00.000        11  a looks for dead members [clock ahead: sent by 2026-11-22 03:12:00.000]
@@ -262,20 +284,23 @@ func TestLogMarksWrongTimes(t *testing.T) {
 		t.Errorf("status %d, %s\nhave %s\nwant %s", status, errs, out, want)
 	}
 	var out strings.Builder
-	if _, log, _ := l.firn(t, "cluster log --json"); replay.Run(strings.NewReader(log), "log", &out) != nil || !strings.Contains(log, `"believed"`) {
+	if _, log, _ := l.firn(t, "cluster log --json"); replay.Run(strings.NewReader(log), "log", &out) != nil ||
+		!strings.Contains(log, `"believed"`) {
 		t.Errorf("it can't be replayed: %s", log)
 	}
 }
 
-// A status that has a problem ends with status 1 if that is asked for, whatever it prints; sequencers are listed only if they
-// are.
+// A status that has a problem ends with status 1 if that is asked for, whatever it prints; sequencers are listed only
+// if they are.
 func TestStatusExits(t *testing.T) {
 	l := newLooked(t)
 	for args, want := range map[string]int{
-		"cluster status": 0, "cluster status --exit-code": statusFailure, "cluster status --exit-code --json": statusFailure,
+		"cluster status": 0, "cluster status --exit-code": statusFailure,
+		"cluster status --exit-code --json": statusFailure,
 	} {
 		status, out, errs := l.firn(t, args)
-		if status != want || errs != "" || out == "" || !strings.Contains(args, "--json") && strings.Contains(out, "orders") {
+		if status != want || errs != "" || out == "" ||
+			!strings.Contains(args, "--json") && strings.Contains(out, "orders") {
 			t.Errorf("%s: status %d, want %d, %s%s", args, status, want, errs, out)
 		}
 	}
@@ -295,7 +320,8 @@ func TestLookAsJSON(t *testing.T) {
 		undated := func(answer string) string {
 			return regexp.MustCompile(`"(at|as_of)":"[^"]*"`).ReplaceAllString(answer, "")
 		}
-		if status, out, errs := l.firn(t, args); err != nil || status != 0 || errs != "" || undated(out) != undated(string(body)) || out == "" {
+		if status, out, errs := l.firn(t, args); err != nil || status != 0 || errs != "" ||
+			undated(out) != undated(string(body)) || out == "" {
 			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s, %v", args, status, errs, out, body, err)
 		}
 	}
@@ -313,7 +339,8 @@ func TestLookAsJSON(t *testing.T) {
 	l.cut(t, 4)
 	status, log, errs := l.firn(t, "cluster log --json")
 	if status != 0 || !strings.HasPrefix(log, `{"position":5,`) ||
-		errs != "firn: the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what they led to\n" {
+		errs != "firn: the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 "+
+			"shows what they led to\n" {
 		t.Errorf("the log that was cut: status %d, %s%s", status, errs, log)
 	}
 }
@@ -326,14 +353,30 @@ func TestLookInVain(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"cluster value --at 3", statusFailure, "answers: the log no longer has position 3; want 4 to 10 (unknown_position)"},
-		{"cluster value --at 11", statusFailure, "answers: the log does not have position 11 yet; want 4 to 10 (unknown_position)"},
-		{"cluster value --at -1", statusUsage, `--at: "-1" is neither a position nor a time; want a whole number from 0, or such as 03:12`},
-		{"cluster value --at 2026-11-22T03:03:00Z", statusFailure, "answers: the log has no entry from 2026-11-22T03:03:00Z or before; want 2026-11-22T03:05:00Z (position 5) or later (unknown_position)"},
+		{
+			"cluster value --at 3", statusFailure,
+			"answers: the log no longer has position 3; want 4 to 10 (unknown_position)",
+		},
+		{
+			"cluster value --at 11", statusFailure,
+			"answers: the log does not have position 11 yet; want 4 to 10 (unknown_position)",
+		},
+		{
+			"cluster value --at -1", statusUsage,
+			`--at: "-1" is neither a position nor a time; want a whole number from 0, or such as 03:12`,
+		},
+		{
+			"cluster value --at 2026-11-22T03:03:00Z", statusFailure,
+			"answers: the log has no entry from 2026-11-22T03:03:00Z or before; want 2026-11-22T03:05:00Z (position " +
+				"5) or later (unknown_position)",
+		},
 		{"cluster log --since noon", statusUsage, `--since: "noon" is not a time; want one such as 03:12`},
 		{"cluster log --until 25:00", statusUsage, `--until: "25:00" is not a time; want one such as 03:12`},
 		{"cluster log --since 5m --until 10m", statusUsage, `want a later time`},
-		{"cluster log --until 5m --follow", statusUsage, `--until and --follow: --follow prints without end; leave one of them out`},
+		{
+			"cluster log --until 5m --follow", statusUsage,
+			`--until and --follow: --follow prints without end; leave one of them out`,
+		},
 		{"cluster log --from x", statusUsage, `--from: "x" is not right; want a whole number from 0`},
 		{"cluster status now", statusUsage, "firn cluster status takes no arguments"},
 		{"cluster status --admin ftp://a", statusUsage, "not a URL of a server"},
@@ -350,13 +393,17 @@ func TestLookInVain(t *testing.T) {
 // A time of day ends a span that begins on another day, on that day.
 func TestLookAtAnotherDay(t *testing.T) {
 	var o logOptions
-	for text, i := range map[string]*setting.Instant{"2026-01-01T03:00:00Z": &o.since, time.Date(2026, 1, 1, 3, 20, 0, 0, time.UTC).Local().Format("15:04"): &o.until} {
+	for text, i := range map[string]*setting.Instant{
+		"2026-01-01T03:00:00Z": &o.since,
+		time.Date(2026, 1, 1, 3, 20, 0, 0, time.UTC).Local().Format("15:04"): &o.until,
+	} {
 		var err error
 		if *i, err = setting.ParseInstant(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if path, err := o.path(); err != nil || !strings.HasSuffix(path, "&since=2026-01-01T03%3A00%3A00Z&until=2026-01-01T03%3A20%3A00Z") {
+	if path, err := o.path(); err != nil ||
+		!strings.HasSuffix(path, "&since=2026-01-01T03%3A00%3A00Z&until=2026-01-01T03%3A20%3A00Z") {
 		t.Errorf("%s, %v", path, err)
 	}
 }
@@ -382,7 +429,8 @@ func TestFollowLog(t *testing.T) {
 				}
 			}
 		}
-		accept := `{"position":11,"at":"2026-11-22T03:11:00.000Z","command":"accept-join-cluster","args":{"joiner":"c"}}`
+		accept := `{"position":11,"at":"2026-11-22T03:11:00.000Z","command":"accept-join-cluster",` +
+			`"args":{"joiner":"c"}}`
 		if flags == "" {
 			next("LOCAL TIME", "2026-11-22 03:10:00.000        10  c watches its target")
 			l.add(t, accept)
@@ -396,7 +444,8 @@ func TestFollowLog(t *testing.T) {
 		if lines.Scan() {
 			t.Errorf("after the end there is %s", lines.Text())
 		}
-		want := fmt.Sprintf("firn: the server %s ends the log: %s: it is shutting down (not_ready); go on with --from 12\n", l.url, peer.ErrNotReady)
+		want := fmt.Sprintf("firn: the server %s ends the log: %s: it is shutting down (not_ready); go on with "+
+			"--from 12\n", l.url, peer.ErrNotReady)
 		if status := <-done; status != statusFailure || stderr.String() != want {
 			t.Errorf("status %d, %s\nwant %s", status, &stderr, want)
 		}
@@ -407,7 +456,8 @@ func TestFollowLog(t *testing.T) {
 	read, stdout := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"cluster", "log", "--follow", "--admin", l.url}, nil, strings.NewReader(""), stdout, io.Discard)
+		done <- run(ctx, []string{"cluster", "log", "--follow", "--admin", l.url}, nil, strings.NewReader(""),
+			stdout, io.Discard)
 	}()
 	if _, err := read.Read(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
@@ -433,13 +483,24 @@ func TestStrangeLogs(t *testing.T) {
 		says  string
 	}{
 		{entry, 1, text, ""},
-		{entry + `{"position":8,"unreadable":"version 2"}`, 2, text + "unknown                         8  the server can't read this entry: \"version 2\"", ""},
+		{
+			entry + `{"position":8,"unreadable":"version 2"}`, 2,
+			text + "unknown                         8  the server can't read this entry: \"version 2\"", "",
+		},
 		{entry + newer, 2, text + "unknown                         8  dance with=a", ""},
 		{entry + "<html>\n" + entry, 1, text, "not as a firn server does"},
-		{entry + `{"error":{"code":"internal","message":"surprise"}}`, 1, text, "ends the log: surprise (internal); go on with --from 8"},
-		{entry + strings.Repeat(" ", longestEntry+1), 1, text, "breaks off the log: bufio.Scanner: token too long; go on with --from 8"},
+		{
+			entry + `{"error":{"code":"internal","message":"surprise"}}`, 1, text,
+			"ends the log: surprise (internal); go on with --from 8",
+		},
+		{
+			entry + strings.Repeat(" ", longestEntry+1), 1, text,
+			"breaks off the log: bufio.Scanner: token too long; go on with --from 8",
+		},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tt.body) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, tt.body)
+		}))
 		l := looked{url: server.URL}
 		for _, flag := range []string{"", " --json"} {
 			status, out, errs := l.firn(t, "cluster log"+flag)
@@ -462,27 +523,57 @@ func TestStrangeLogs(t *testing.T) {
 func TestStatusOfNodes(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
 	vitals := peer.Vitals{
-		Version: "v1.2.3", Addresses: map[string]string{"http": "http://ids-1:8080", "grpc": "ids-1:8081"}, Since: now.Add(-27 * time.Hour),
-		Ready: true, Given: 1234567, Rate: 1012.4, Verdict: "agreed", Offset: 2 * time.Millisecond, Others: 4, Judged: now.Add(-3 * time.Second),
-		Left: 30 * time.Second, RoundTrip: 1800 * time.Microsecond,
+		Version: "v1.2.3", Addresses: map[string]string{"http": "http://ids-1:8080", "grpc": "ids-1:8081"},
+		Since: now.Add(-27 * time.Hour),
+		Ready: true, Given: 1234567, Rate: 1012.4, Verdict: "agreed", Offset: 2 * time.Millisecond, Others: 4,
+		Judged: now.Add(-3 * time.Second),
+		Left:   30 * time.Second, RoundTrip: 1800 * time.Microsecond,
 	}
 	out, joining := vitals, vitals
-	out.Ready, out.Code, out.Verdict, out.Offset, out.Left = false, "clock", "behind", -59*time.Minute-56*time.Second, -time.Minute
-	joining.Ready, joining.Code, joining.Others, joining.Left, joining.Rate, joining.RoundTrip = false, "not_ready", 0, 0, 0, 0
+	out.Ready, out.Code, out.Verdict, out.Offset, out.Left = false, "clock", "behind",
+		-59*time.Minute-56*time.Second, -time.Minute
+	joining.Ready, joining.Code, joining.Others, joining.Left, joining.Rate, joining.RoundTrip = false,
+		"not_ready", 0, 0, 0, 0
 	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
 	s := calls.Status{
-		Member: "aaaaaaaaaaaaa", Position: 100, Entries: 50, At: now, Store: calls.StatusStore{Reached: true, AsOf: &now},
+		Member: "aaaaaaaaaaaaa", Position: 100, Entries: 50, At: now,
+		Store: calls.StatusStore{Reached: true, AsOf: &now},
 		Problems: []calls.Problem{
-			{Level: calls.Failing, Kind: calls.ClockProblem, Effect: "ids-2 gives no IDs", Cause: "its clock is 59m56s behind 2 of 2 others", Do: "Correct it.", Link: "L", Since: ago(28 * time.Second)},
-			{Level: calls.Warning, Kind: calls.GoneProblem, Effect: "ids-3 is gone", Cause: "its pulse has ended", Do: "Start it.", Link: "L", Detail: "EOF", Since: ago(24 * time.Hour)},
+			{
+				Level: calls.Failing, Kind: calls.ClockProblem, Effect: "ids-2 gives no IDs",
+				Cause: "its clock is 59m56s behind 2 of 2 others", Do: "Correct it.", Link: "L",
+				Since: ago(28 * time.Second),
+			},
+			{
+				Level: calls.Warning, Kind: calls.GoneProblem, Effect: "ids-3 is gone", Cause: "its pulse has ended",
+				Do: "Start it.", Link: "L", Detail: "EOF", Since: ago(24 * time.Hour),
+			},
 		},
 		Members: []calls.StatusMember{
-			{ID: "eeeeeeeeeeeee", Joined: 5, Pulse: calls.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5", AsOf: ago(0), Vitals: &joining}},
-			{ID: "aaaaaaaaaaaaa", Joined: 1, Watches: "eeeeeeeeeeeee", Pulse: calls.Pulse{Alive: new(true), Fresh: true, Owner: "ids-1", AsOf: ago(2 * time.Second), Vitals: &vitals}},
-			{ID: "bbbbbbbbbbbbb", Joined: 2, Pulse: calls.Pulse{Alive: new(true), Fresh: true, Owner: "ids-2", AsOf: ago(5 * time.Second), Vitals: &out}},
-			{ID: "ccccccccccccc", Joined: 3, Pulse: calls.Pulse{Alive: new(false), Owner: "ids-3", AsOf: ago(19 * time.Second), Vitals: &vitals}},
-			{ID: "ddddddddddddd", Joined: 4, Pulse: calls.Pulse{Alive: new(true), Owner: "ids-4", AsOf: ago(14 * time.Second), Vitals: &vitals}},
-			{ID: "fffffffffffff", Joined: 6, Pulse: calls.Pulse{Owner: "ids-6", AsOf: ago(14 * time.Second), Vitals: &vitals}},
+			{
+				ID: "eeeeeeeeeeeee", Joined: 5,
+				Pulse: calls.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5", AsOf: ago(0), Vitals: &joining},
+			},
+			{ID: "aaaaaaaaaaaaa", Joined: 1, Watches: "eeeeeeeeeeeee", Pulse: calls.Pulse{
+				Alive: new(true), Fresh: true,
+				Owner: "ids-1", AsOf: ago(2 * time.Second), Vitals: &vitals,
+			}},
+			{ID: "bbbbbbbbbbbbb", Joined: 2, Pulse: calls.Pulse{
+				Alive: new(true), Fresh: true, Owner: "ids-2",
+				AsOf: ago(5 * time.Second), Vitals: &out,
+			}},
+			{
+				ID: "ccccccccccccc", Joined: 3,
+				Pulse: calls.Pulse{Alive: new(false), Owner: "ids-3", AsOf: ago(19 * time.Second), Vitals: &vitals},
+			},
+			{
+				ID: "ddddddddddddd", Joined: 4,
+				Pulse: calls.Pulse{Alive: new(true), Owner: "ids-4", AsOf: ago(14 * time.Second), Vitals: &vitals},
+			},
+			{
+				ID: "fffffffffffff", Joined: 6,
+				Pulse: calls.Pulse{Owner: "ids-6", AsOf: ago(14 * time.Second), Vitals: &vitals},
+			},
 		},
 	}
 	const top = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
@@ -523,7 +614,10 @@ ids-6  fffffffffffff  unknown        -        -      -      -      -   14s
 		}
 	}
 	s.Store, s.Problems = calls.StatusStore{AsOf: ago(19 * time.Second)}, nil
-	if have := p.statusText(s, false, true); !strings.HasPrefix(have, "no problems\n\nposition    100, after 50 entries\ntold by     aaaaaaaaaaaaa\nnodes       1 clock, 1 gone, 1 late, 1 not_ready, 1 ready, 1 unknown; 2 024 IDs/s\n            as of 12:00:11Z, 19s ago: the store does not answer\n") {
+	if have := p.statusText(s, false, true); !strings.HasPrefix(have,
+		"no problems\n\nposition    100, after 50 entries\ntold by     aaaaaaaaaaaaa\n"+
+			"nodes       1 clock, 1 gone, 1 late, 1 not_ready, 1 ready, 1 unknown; 2 024 IDs/s\n"+
+			"            as of 12:00:11Z, 19s ago: the store does not answer\n") {
 		t.Errorf("have\n%s", have)
 	}
 }

@@ -45,7 +45,8 @@ func (p *program) valueCommand() *cobra.Command {
 		Example: valueExamples,
 		Args:    noArguments,
 	}
-	setting.Add(c.Flags(), &at, "at", "point", "", "the position, or a time such as 03:12 (default: the latest position)", parsePoint)
+	setting.Add(c.Flags(), &at, "at", "point", "",
+		"the position, or a time such as 03:12 (default: the latest position)", parsePoint)
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := "/api/v1/cluster/value"
@@ -71,7 +72,8 @@ func parsePoint(text string) (string, error) {
 	}
 	at, err := setting.ParseInstant(text)
 	if err != nil {
-		return "", fmt.Errorf("%.40q is neither a position nor a time; want a whole number from 0, or such as 03:12, \"2026-11-22 03:12\", 15m or RFC 3339", text)
+		return "", fmt.Errorf("%.40q is neither a position nor a time; want a whole number from 0, or such as 03:12, "+
+			"\"2026-11-22 03:12\", 15m or RFC 3339", text)
 	}
 	return wireTime(at), nil
 }
@@ -106,7 +108,10 @@ func (v valueAt) status() (s calls.Status) {
 	for _, id := range v.Value.Members {
 		s.Members = append(s.Members, calls.StatusMember{ID: id, Watches: v.Value.Pairs[id]})
 	}
-	for phase, joins := range map[string]map[string]string{calls.Prepared: v.Value.Prepared, calls.Accepted: v.Value.Accepted} {
+	for phase, joins := range map[string]map[string]string{
+		calls.Prepared: v.Value.Prepared,
+		calls.Accepted: v.Value.Accepted,
+	} {
 		for joiner, target := range joins {
 			s.Joins = append(s.Joins, calls.StatusJoin{Joiner: joiner, Target: target, Phase: phase})
 		}

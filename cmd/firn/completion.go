@@ -49,7 +49,8 @@ func (p *program) completionCommand() *cobra.Command {
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || scripts[args[0]] == nil {
-				return usagef("%q: firn completion takes the name of one shell; want one of %v", strings.Join(args, " "), shells)
+				return usagef("%q: firn completion takes the name of one shell; want one of %v",
+					strings.Join(args, " "), shells)
 			}
 			return nil
 		},
@@ -83,9 +84,11 @@ func (p *program) completeKinds(c *cobra.Command) {
 	}
 }
 
-// completeSequencer offers the sequencers of a running server, each with its layout. It offers nothing where no server answers
-// soon.
-func (p *program) completeSequencer(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+// completeSequencer offers the sequencers of a running server, each with its layout. It offers nothing where no server
+// answers soon.
+func (p *program) completeSequencer(c *cobra.Command, args []string, _ string) (names []string,
+	_ cobra.ShellCompDirective,
+) {
 	if len(args) > 0 && !strings.Contains(c.Use, "ID") {
 		return nil, cobra.ShellCompDirectiveNoFileComp // it has its name
 	}
@@ -105,7 +108,8 @@ func (p *program) sequencers(c *cobra.Command) []calls.StatusSequencer {
 	flags := &pflag.FlagSet{}
 	s.addAdmin(flags)
 	for _, name := range s.names() {
-		if given := c.Flags().Lookup(name); given != nil && given.Changed && flags.Set(name, given.Value.String()) != nil {
+		if given := c.Flags().Lookup(name); given != nil && given.Changed &&
+			flags.Set(name, given.Value.String()) != nil {
 			return nil
 		}
 	}

@@ -34,7 +34,8 @@ func TestShellsReadTheirScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		t.Run(shell, func(t *testing.T) {
 			path := testenv.Program(t, shell, shell)
-			if out, err := exec.Command(path, "-n", completionScript(t, shell)).CombinedOutput(); err != nil || len(out) > 0 {
+			if out, err := exec.Command(path, "-n", completionScript(t, shell)).CombinedOutput(); err != nil ||
+				len(out) > 0 {
 				t.Errorf("%s -n: %v %s", shell, err, out)
 			}
 		})
@@ -49,7 +50,8 @@ func TestBorrowedFlagsAreCompleted(t *testing.T) {
 	offered := func(args ...string) (names []string) {
 		t.Helper()
 		var out, errors bytes.Buffer
-		if status := run(t.Context(), append([]string{cobra.ShellCompNoDescRequestCmd}, args...), nil, nil, &out, &errors); status != statusOK {
+		if status := run(t.Context(), append([]string{cobra.ShellCompNoDescRequestCmd}, args...), nil, nil, &out,
+			&errors); status != statusOK {
 			t.Fatalf("status %d: %s", status, &errors)
 		}
 		return strings.Fields(out.String())
@@ -57,7 +59,8 @@ func TestBorrowedFlagsAreCompleted(t *testing.T) {
 	for _, borrower := range [][]string{{"health"}, {"doctor"}, {"gen", "config"}} {
 		got := offered(append(borrower, "--")...)
 		serveFlags().VisitAll(func(f *pflag.Flag) {
-			if want := f.Name != "config" || borrower[0] != "gen"; !f.Hidden && slices.Contains(got, "--"+f.Name) != want {
+			if want := f.Name != "config" ||
+				borrower[0] != "gen"; !f.Hidden && slices.Contains(got, "--"+f.Name) != want {
 				t.Errorf("firn %v offers --%s: %v; want %v", borrower, f.Name, !want, want)
 			}
 		})

@@ -14,7 +14,9 @@ import (
 )
 
 // configure reads options of firn serve as the command does.
-func configure(t testing.TB, args []string, env map[string]string, file string) (*serveOptions, setting.Sources, error) {
+func configure(t testing.TB, args []string, env map[string]string, file string) (*serveOptions,
+	setting.Sources, error,
+) {
 	t.Helper()
 	var o serveOptions
 	c := &cobra.Command{}
@@ -55,7 +57,8 @@ func TestPrecedence(t *testing.T) {
 		step.set()
 		o, _, err := configure(t, args, env, file)
 		if err != nil || o.Window != step.want {
-			t.Errorf("flags %v, environment %v, file %q: window %v, %v; want %v", args, env, file, o.Window, err, step.want)
+			t.Errorf("flags %v, environment %v, file %q: window %v, %v; want %v", args, env, file, o.Window,
+				err, step.want)
 		}
 	}
 }
@@ -63,10 +66,15 @@ func TestPrecedence(t *testing.T) {
 // Every flag can be a variable and a key, whatever its kind.
 func TestEveryFlag(t *testing.T) {
 	samples := map[string][2]string{ // as the environment and as YAML has them
-		"address": {":1", `":1"`}, "store": {"etcd://h:1", "etcd://h:1"}, "directory": {"d", "d"}, setting.KindList: {"a:1,b:2", "[a:1, 'b:2']"}, "file": {"f", "f"},
-		"name": {"n", "n"}, "text": {"1", "'1'"}, "path": {"/p", "/p"}, "layout": {"twitter", "twitter"}, "slice": {"2/8", "2/8"},
-		"time": {"2020-01-01", "2020-01-01"}, setting.KindNumber: {"3", "3"}, setting.KindBool: {"true", "true"}, "duration": {"5s", "5s"},
-		"format": {"json", "json"}, "mode": {"0660", "'0660'"}, "level": {"warn", "warn"}, "choice": {"wait", "wait"}, "type": {"string", "string"}, "service": {"leaf", "leaf"}, "URL": {"http://h:1", "http://h:1"}, setting.KindShare: {"0.5", "0.5"},
+		"address": {":1", `":1"`}, "store": {"etcd://h:1", "etcd://h:1"}, "directory": {"d", "d"},
+		setting.KindList: {"a:1,b:2", "[a:1, 'b:2']"}, "file": {"f", "f"},
+		"name": {"n", "n"}, "text": {"1", "'1'"}, "path": {"/p", "/p"}, "layout": {"twitter", "twitter"},
+		"slice": {"2/8", "2/8"},
+		"time":  {"2020-01-01", "2020-01-01"}, setting.KindNumber: {"3", "3"}, setting.KindBool: {"true", "true"},
+		"duration": {"5s", "5s"},
+		"format":   {"json", "json"}, "mode": {"0660", "'0660'"}, "level": {"warn", "warn"}, "choice": {"wait", "wait"},
+		"type": {"string", "string"}, "service": {"leaf", "leaf"}, "URL": {"http://h:1", "http://h:1"},
+		setting.KindShare: {"0.5", "0.5"},
 	}
 	var all serveOptions
 	c := &cobra.Command{}
@@ -139,7 +147,8 @@ func TestStrictFile(t *testing.T) {
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%q: %v", tt.file, err)
-		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "firn.yaml")):
+		case tt.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "firn.yaml")):
 			t.Errorf("%q: %v, want an error with %q", tt.file, err, tt.want)
 		}
 	}

@@ -147,7 +147,8 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 	}
 	d.sequencer, d.name, d.never = idtext.Of(name, s.Definition, nil), name, map[int64]bool{}
 	d.open = func(text, query string) (parts calls.Parts, err error) {
-		_, err = client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, "/ids/"+url.PathEscape(text)+query), nil, &parts)
+		_, err = client.Call(c.Context(), http.MethodGet,
+			remote.SequencerPath(name, "/ids/"+url.PathEscape(text)+query), nil, &parts)
 		return parts, err
 	}
 	return nil
@@ -245,7 +246,8 @@ func (d *decoder) one(text string) error {
 // warnOfRounding warns if more IDs end as numbers do that JavaScript has rounded than do by chance.
 func (d *decoder) warnOfRounding() {
 	if 2*d.rounded > d.count {
-		d.warnf("%s looks rounded by JavaScript: a program may have read another ID as a number; read id_str, or ask for text", d.last)
+		d.warnf("%s looks rounded by JavaScript: a program may have read another ID as a number; read id_str, or ask "+
+			"for text", d.last)
 	}
 }
 
@@ -258,7 +260,8 @@ func (d *decoder) neverHeld(v decoded) bool {
 		d.never[v.NodeID] = never
 	}
 	if never && !asked {
-		d.warnf("no member holds, or ever held, node ID %d of %s: %s is from another cluster, or older than the sequencer", v.NodeID, d.name, v.IDStr)
+		d.warnf("no member holds, or ever held, node ID %d of %s: %s is from another cluster, or older than the "+
+			"sequencer", v.NodeID, d.name, v.IDStr)
 	}
 	return never
 }
@@ -268,7 +271,8 @@ func (d *decoder) decode(text string) (v decoded, err error) {
 	form := idtext.Sealed
 	if sealed := d.as == nil && idtext.IsSealed(text) || d.as != nil && *d.as == form; sealed {
 		if d.open == nil {
-			return v, fmt.Errorf("%.40q is sealed, and only a server that has the key can open it: name its sequencer with --sequencer", text)
+			return v, fmt.Errorf("%.40q is sealed, and only a server that has the key can open it: name its sequencer "+
+				"with --sequencer", text)
 		}
 		v.Parts, err = d.open(text, "")
 	} else {
@@ -303,7 +307,8 @@ func (d *decoder) doubt(v decoded, now time.Time) {
 		}
 	}
 	if len(names) > 0 {
-		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: name it with --sequencer", d.sequencer.Layout, id, strings.Join(names, ", or "))
+		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: name it with --sequencer",
+			d.sequencer.Layout, id, strings.Join(names, ", or "))
 		d.others = nil
 	}
 }
@@ -374,7 +379,8 @@ func partsColumns(q idtext.Sequencer) []console.Column {
 		{Head: "NODE ID", Width: digits(nodeBits), Right: true},
 	}
 	if l.DatacenterBits > 0 {
-		columns = append(columns, console.Column{Head: "DATACENTER", Width: digits(l.DatacenterBits), Right: true}, console.Column{Head: "NODE", Width: digits(l.NodeBits), Right: true})
+		columns = append(columns, console.Column{Head: "DATACENTER", Width: digits(l.DatacenterBits), Right: true},
+			console.Column{Head: "NODE", Width: digits(l.NodeBits), Right: true})
 	}
 	return append(columns, console.Column{Head: "SEQUENCE", Width: digits(l.SequenceBits), Right: true})
 }

@@ -55,10 +55,13 @@ func (p *program) demoCommand() *cobra.Command {
 	setting.Number(flags, &o.Nodes, "nodes", "3", 1, "how many nodes")
 	setting.Bool(flags, &o.Quorum, "quorum", "the nodes keep the store themselves; --nodes is then 1, 3 or 5")
 	setting.Number(flags, &o.Load, "load", "200", 0, "how many IDs to take per second; 0 for none")
-	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", demo.DefaultHTTPAddr, "where node 1 listens; port 0 takes any free ports", parseAddress)
-	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", demo.DefaultAdminAddr, "where to listen for administrators, on this machine only", parseAddress)
+	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", demo.DefaultHTTPAddr,
+		"where node 1 listens; port 0 takes any free ports", parseAddress)
+	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", demo.DefaultAdminAddr,
+		"where to listen for administrators, on this machine only", parseAddress)
 	setting.DurationIn(flags, &o.TTL, "ttl", "3s", time.Second, peer.MaxTTL, "how long a silent node remains a member")
-	setting.DurationIn(flags, &o.Window, "window", "10s", 100*time.Millisecond, peer.MaxWindow, "how long a node gives IDs without the store")
+	setting.DurationIn(flags, &o.Window, "window", "10s", 100*time.Millisecond, peer.MaxWindow,
+		"how long a node gives IDs without the store")
 	setting.Bool(flags, &logs, "logs", "print the nodes' logs on standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.Out, o.Version = p.stdout, build().Version

@@ -36,20 +36,21 @@ func (p *program) demoCommands() []*cobra.Command {
 	onStore := func(do, short string) *cobra.Command {
 		return p.demoControl(do+"-store", short, 0, func([]string) (string, error) { return demo.StorePath + do, nil })
 	}
-	step := p.demoControl("step-clock N|all STEP", "Set a clock, or all, by a step such as +5s or -1h", 2, func(args []string) (string, error) {
-		n, err := args[0], error(nil)
-		if n != demo.All {
-			n, err = parseDemoNode(args[0])
-		}
-		if err != nil {
-			return "", err
-		}
-		d, err := time.ParseDuration(args[1])
-		if err != nil || d == 0 {
-			return "", usagef("%.40q is not a step of a clock; want one such as +5s or -1h", args[1])
-		}
-		return demo.NodesPath + n + "/step-clock?step=" + url.QueryEscape(d.String()), nil
-	})
+	step := p.demoControl("step-clock N|all STEP", "Set a clock, or all, by a step such as +5s or -1h", 2,
+		func(args []string) (string, error) {
+			n, err := args[0], error(nil)
+			if n != demo.All {
+				n, err = parseDemoNode(args[0])
+			}
+			if err != nil {
+				return "", err
+			}
+			d, err := time.ParseDuration(args[1])
+			if err != nil || d == 0 {
+				return "", usagef("%.40q is not a step of a clock; want one such as +5s or -1h", args[1])
+			}
+			return demo.NodesPath + n + "/step-clock?step=" + url.QueryEscape(d.String()), nil
+		})
 	step.Flags().SetInterspersed(false) // or -1h would be flags
 	return []*cobra.Command{
 		p.demoStatusCommand(),
@@ -72,7 +73,9 @@ func parseDemoNode(text string) (string, error) {
 }
 
 // demoControl is a command to a demo with so many arguments, from which path makes what is sent.
-func (p *program) demoControl(use, short string, arguments int, path func(args []string) (string, error)) *cobra.Command {
+func (p *program) demoControl(use, short string, arguments int,
+	path func(args []string) (string, error),
+) *cobra.Command {
 	var o demoControl
 	c := &cobra.Command{
 		Use:     use,
@@ -84,13 +87,15 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 	o.add(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > arguments {
-			if err := c.Flags().Parse(args[arguments:]); err != nil { // those that came after arguments that look like flags
+			// those that came after arguments that look like flags
+			if err := c.Flags().Parse(args[arguments:]); err != nil {
 				return flagError(c, err)
 			}
 			args = append(args[:arguments:arguments], c.Flags().Args()...)
 		}
 		if len(args) != arguments {
-			return usagef("%s takes %s; want firn demo %s", c.CommandPath(), console.Plural(int64(arguments), "argument"), use)
+			return usagef("%s takes %s; want firn demo %s", c.CommandPath(),
+				console.Plural(int64(arguments), "argument"), use)
 		}
 		to, err := path(args)
 		if err != nil {
@@ -110,7 +115,8 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 
 func (o *demoControl) add(c *cobra.Command) {
 	o.server.name = "admin"
-	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "the server to ask, at its address for administrators", remote.ParseURL)
+	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr,
+		"the server to ask, at its address for administrators", remote.ParseURL)
 }
 
 func (p *program) demoStatusCommand() *cobra.Command {
@@ -149,7 +155,8 @@ func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Con
 	err = ask(ctx, running)
 	var answer *remote.AnswerError
 	if errors.As(err, &answer) && (answer.Failure.Error.Message == "" || answer.Failure.Error.Code == "not_found") {
-		return fmt.Errorf("the server %s is not a firn demo; --admin or %s says where it is", running.Base, setting.Variable("admin"))
+		return fmt.Errorf("the server %s is not a firn demo; --admin or %s says where it is", running.Base,
+			setting.Variable("admin"))
 	}
 	if errors.As(err, &answer) && answer.Failure.Error.Code == codes.BadRequest {
 		return errors.New(answer.Failure.Error.Message)

@@ -47,8 +47,12 @@ func startDemo(t *testing.T, args ...string) *demoRun {
 		t.Fatal(err)
 	}
 	d := &demoRun{t: t, dir: dir, rest: &bytes.Buffer{}, ended: make(chan struct{})}
-	d.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GORACE=atexit_sleep_ms=0"}
-	d.cmd = exec.Command(filepath.Join(bin, "firn"), append([]string{"demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, args...)...)
+	d.env = []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir,
+		"GORACE=atexit_sleep_ms=0",
+	}
+	d.cmd = exec.Command(filepath.Join(bin, "firn"),
+		append([]string{"demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, args...)...)
 	d.cmd.Env, d.cmd.Dir = d.env, dir
 	var stderr bytes.Buffer
 	d.cmd.Stderr = &stderr
@@ -193,7 +197,9 @@ func (d *demoRun) end() {
 	if err := d.cmd.Wait(); err != nil {
 		d.t.Errorf("its end: %v", err)
 	}
-	want := regexp.MustCompile(`(?m)^In [0-9ms]+: [1-9][\d ]* IDs?, [\d ]+ errors?, 0 duplicates, none out of order\. Nothing is left behind\.$`)
+	want := regexp.MustCompile(`(?m)^In [0-9ms]+: [1-9][\d ]* IDs?, [\d ]+ errors?, 0 duplicates, none out of ` +
+		`order\. ` +
+		`Nothing is left behind\.$`)
 	if !want.MatchString(d.rest.String()) {
 		d.t.Errorf("it does not end with %v", want)
 	}
@@ -210,7 +216,9 @@ func TestDemo(t *testing.T) {
 	testenv.Program(t, "curl", "curl")
 	d := startDemo(t, "--ttl", "1s", "--window", "6s", "--load", "500")
 	ready := func(s demo.Status) bool {
-		return s.Members == 3 && !slices.ContainsFunc(s.Nodes, func(n demo.NodeStatus) bool { return n.State != demo.Ready })
+		return s.Members == 3 && !slices.ContainsFunc(s.Nodes, func(n demo.NodeStatus) bool {
+			return n.State != demo.Ready
+		})
 	}
 	effects := []struct {
 		command string // a part of it
@@ -264,7 +272,8 @@ func TestDemo(t *testing.T) {
 			d.until("no node is ready", func(s demo.Status) bool {
 				return !slices.ContainsFunc(s.Nodes, func(n demo.NodeStatus) bool { return n.State != demo.NotReady })
 			})
-			if status, body, err := request(http.MethodPost, d.node1+"/api/v1/id"); status != http.StatusServiceUnavailable {
+			if status, body, err := request(http.MethodPost,
+				d.node1+"/api/v1/id"); status != http.StatusServiceUnavailable {
 				t.Errorf("a node without a store answers %d %s, %v; want 503", status, body, err)
 			}
 		}},
@@ -279,7 +288,8 @@ func TestDemo(t *testing.T) {
 		}},
 	}
 	if len(d.intro) != len(effects) {
-		t.Fatalf("it suggests %d commands, and %d are known here:\n%s", len(d.intro), len(effects), strings.Join(d.intro, "\n"))
+		t.Fatalf("it suggests %d commands, and %d are known here:\n%s", len(d.intro), len(effects),
+			strings.Join(d.intro, "\n"))
 	}
 	d.ascends()
 	for i, e := range effects {
@@ -302,8 +312,8 @@ func TestDemo(t *testing.T) {
 	d.end()
 }
 
-// Every command that a demo of a quorum suggests works as it is printed: the loss of one machine is not noticed, that of a
-// second one is when the time that was reserved is used up, and both come back.
+// Every command that a demo of a quorum suggests works as it is printed: the loss of one machine is not noticed, that
+// of a second one is when the time that was reserved is used up, and both come back.
 func TestDemoOfAQuorum(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -349,14 +359,16 @@ func TestDemoOfAQuorum(t *testing.T) {
 			d.until("it has no majority and is not ready", func(s demo.Status) bool {
 				return s.Store == demo.StoreLost && s.Nodes[0].State == demo.NotReady
 			})
-			if status, body, err := request(http.MethodPost, d.node1+"/api/v1/id"); status != http.StatusServiceUnavailable {
+			if status, body, err := request(http.MethodPost,
+				d.node1+"/api/v1/id"); status != http.StatusServiceUnavailable {
 				t.Errorf("a node without a majority answers %d %s, %v; want 503", status, body, err)
 			}
 		}},
 		{"firn demo start 3", nil},
 		{"firn demo start 2", func(string) {
 			d.until("all are ready", func(s demo.Status) bool {
-				return s.Members == 3 && s.Store == demo.StoreRunning && !slices.ContainsFunc(s.Nodes, func(n demo.NodeStatus) bool { return n.State != demo.Ready })
+				return s.Members == 3 && s.Store == demo.StoreRunning &&
+					!slices.ContainsFunc(s.Nodes, func(n demo.NodeStatus) bool { return n.State != demo.Ready })
 			})
 			d.ascends()
 		}},
@@ -424,7 +436,8 @@ func TestDemoRefuses(t *testing.T) {
 	}{
 		{http.MethodPost, demo.StorePath + "start", "evil.example", "", http.StatusForbidden},
 		{http.MethodPost, demo.StorePath + "start", "", "https://evil.example", http.StatusForbidden},
-		{http.MethodPost, demo.StorePath + "stop", "", "", http.StatusUnauthorized}, // who has not started it, and shows no secret
+		// who has not started it, and shows no secret
+		{http.MethodPost, demo.StorePath + "stop", "", "", http.StatusUnauthorized},
 		{http.MethodPost, demo.NodesPath + "1/kill", "", "", http.StatusUnauthorized},
 		{http.MethodGet, "/api/v1/cluster", "evil.example", "", http.StatusForbidden}, // a node answers
 		{http.MethodGet, "/api/v1/cluster", "", "", http.StatusOK},

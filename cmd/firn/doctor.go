@@ -86,8 +86,12 @@ func (p *program) doctorCommand() *cobra.Command {
 	flags := o.apart()
 	setting.Bool(c.Flags(), &onlySettings, "settings", "print each setting and its source; check nothing else")
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
-	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "", "check that these nodes belong to one cluster: their URLs for\nadministrators, separated by commas; check nothing else", setting.ParseList)
-	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, one of each region: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
+	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "",
+		"check that these nodes belong to one cluster: their URLs for\n"+
+			"administrators, separated by commas; check nothing else", setting.ParseList)
+	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "",
+		"compare the clusters of these nodes, one of each region: their\n"+
+			"URLs for administrators, separated by commas; check nothing else", setting.ParseList)
 	setting.Text(c.Flags(), &bundle, "bundle", "file", "write an archive for support to this new file, without secrets")
 	must(c.MarkFlagFilename("bundle", "tar.gz", "tgz"))
 	access.add(c.Flags())
@@ -95,9 +99,11 @@ func (p *program) doctorCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case bundle != "" && (onlySettings || len(nodes) > 0 || len(regions) > 0):
-			return usagef("--bundle with --settings, --nodes or --regions: want one of them, since a bundle has all checks of one node")
+			return usagef("--bundle with --settings, --nodes or --regions: want one of them, since a bundle has all " +
+				"checks of one node")
 		case len(nodes) > 0 && len(regions) > 0:
-			return usagef("--nodes and --regions: want one of them, since nodes of several regions are of several clusters")
+			return usagef("--nodes and --regions: want one of them, since nodes of several regions are of several " +
+				"clusters")
 		case len(nodes) > 0:
 			return p.compare(untilSignal(c.Context()), "nodes", nodes, access, asJSON, doctor.CheckNodes)
 		case len(regions) > 0:
@@ -155,7 +161,8 @@ func (p *program) diagnose(d diagnosis, asJSON, withSettings bool) (err error) {
 	case withSettings:
 		err = p.printf("%s%s", settingsTable(d.Settings), sections(p.findings(d.Findings)))
 	default:
-		err = p.printf("%s\n%s, %s\n", p.findings(d.Findings), console.Plural(int64(d.Warnings), "warning"), console.Plural(int64(d.Failures), "failure"))
+		err = p.printf("%s\n%s, %s\n", p.findings(d.Findings), console.Plural(int64(d.Warnings), "warning"),
+			console.Plural(int64(d.Failures), "failure"))
 	}
 	if err == nil && d.Failures > 0 {
 		err = errReported
@@ -164,7 +171,9 @@ func (p *program) diagnose(d diagnosis, asJSON, withSettings bool) (err error) {
 }
 
 // compare asks nodes what they say of their clusters, and prints what is wrong between them.
-func (p *program) compare(ctx context.Context, flag string, urls []string, access serverFlags, asJSON bool, check func([]doctor.NodeSeen) []doctor.Finding) error {
+func (p *program) compare(ctx context.Context, flag string, urls []string, access serverFlags, asJSON bool,
+	check func([]doctor.NodeSeen) []doctor.Finding,
+) error {
 	var seen []doctor.NodeSeen
 	for _, text := range urls {
 		at := access
@@ -189,7 +198,10 @@ func (p *program) compare(ctx context.Context, flag string, urls []string, acces
 }
 
 func levelColour(level string) console.Colour {
-	return map[string]console.Colour{string(doctor.OK): console.Green, string(doctor.Warn): console.Yellow, string(doctor.Fail): console.Red}[level]
+	return map[string]console.Colour{
+		string(doctor.OK): console.Green, string(doctor.Warn): console.Yellow,
+		string(doctor.Fail): console.Red,
+	}[level]
 }
 
 // findings has a line for each finding, and below it what to do.
@@ -229,9 +241,18 @@ func examined(c node.Config) doctor.Config {
 
 // addresses are all that a node listens on, the public one first.
 func addresses(c node.Config) (all []doctor.Address) {
-	for _, a := range [][2]string{{"http-addr", c.HTTPAddr}, {"admin-addr", c.AdminAddr}, {"grpc-addr", c.GRPCAddr}, {"redis-addr", c.RedisAddr}, {"metrics-addr", c.MetricsAddr}} {
+	for _, a := range [][2]string{
+		{"http-addr", c.HTTPAddr},
+		{"admin-addr", c.AdminAddr},
+		{"grpc-addr", c.GRPCAddr},
+		{"redis-addr", c.RedisAddr},
+		{"metrics-addr", c.MetricsAddr},
+	} {
 		if a[1] != "" {
-			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: node.URL(a[1], c.TLS.Cert != ""), Passed: strings.HasPrefix(a[1], node.FromSystemd)})
+			all = append(all, doctor.Address{
+				Flag: a[0], At: a[1], URL: node.URL(a[1], c.TLS.Cert != ""),
+				Passed: strings.HasPrefix(a[1], node.FromSystemd),
+			})
 		}
 	}
 	return all

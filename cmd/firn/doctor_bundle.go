@@ -41,7 +41,9 @@ type bundled struct {
 }
 
 // bundle writes what support needs to a new file that only its owner can read, and prints what is in it.
-func (p *program) bundle(ctx context.Context, path string, s configured, flags *pflag.FlagSet, access serverFlags, d diagnosis, asJSON bool) (err error) {
+func (p *program) bundle(ctx context.Context, path string, s configured, flags *pflag.FlagSet, access serverFlags,
+	d diagnosis, asJSON bool,
+) (err error) {
 	if err := files.CheckWriters(path); err != nil {
 		return usagef("--bundle: %w", err)
 	}
@@ -66,7 +68,8 @@ func (p *program) bundle(ctx context.Context, path string, s configured, flags *
 	if asJSON {
 		return json.NewEncoder(p.stdout).Encode(bundled{path, parts})
 	}
-	return p.printf("%s is for support. Passwords, keys and tokens are removed, names and addresses are not. Its contents:\n%s",
+	return p.printf("%s is for support. Passwords, keys and tokens are removed, names and addresses are not. Its "+
+		"contents:\n%s",
 		console.ShownText(path), doctor.Contents(parts))
 }
 
@@ -75,7 +78,9 @@ func bundleExists(path string) error {
 }
 
 // parts collects the parts of a bundle: what this machine knows, and what its node does, if that answers.
-func (p *program) parts(ctx context.Context, now time.Time, s configured, access serverFlags, d diagnosis) ([]doctor.Part, error) {
+func (p *program) parts(ctx context.Context, now time.Time, s configured, access serverFlags,
+	d diagnosis,
+) ([]doctor.Part, error) {
 	parts := []doctor.Part{
 		{Name: "version.json", Data: marshal(readVersion())},
 		{Name: "system.txt", Data: doctor.Facts(now)},
@@ -89,7 +94,10 @@ func (p *program) parts(ctx context.Context, now time.Time, s configured, access
 		{"status.json", "/api/v1/cluster", "", false},
 		{"quorum.json", quorumPath, "", true},
 		{"history.json", "/api/v1/cluster/history", "", false},
-		{"log.jsonl", "/api/v1/cluster/log?since=" + now.Add(-bundledLog).UTC().Format(time.RFC3339), "the last 24 hours", false},
+		{
+			"log.jsonl", "/api/v1/cluster/log?since=" + now.Add(-bundledLog).UTC().Format(time.RFC3339),
+			"the last 24 hours", false,
+		},
 		{"metrics.txt", "/metrics", "", false},
 		{"goroutines.txt", "/debug/pprof/goroutine?debug=1", "", false},
 	} {
@@ -101,7 +109,8 @@ func (p *program) parts(ctx context.Context, now time.Time, s configured, access
 			part.Data, err = partOf(ctx, at, one.path)
 		}
 		if len(part.Data) > longestPart {
-			part.Data, part.Note = part.Data[len(part.Data)-longestPart:], fmt.Sprintf("the last %d MiB", longestPart>>20)
+			part.Data, part.Note = part.Data[len(part.Data)-longestPart:],
+				fmt.Sprintf("the last %d MiB", longestPart>>20)
 		}
 		if err != nil {
 			part.Data, part.Why = nil, err.Error()
@@ -119,9 +128,11 @@ func adminOf(s configured, access serverFlags) (remote.Client, error) {
 	case i < 0:
 		return remote.Client{}, errors.New("the node has no address for administrators")
 	case all[i].Passed:
-		return remote.Client{}, fmt.Errorf("systemd passes the socket of --admin-addr, %s, whose address is not known here", all[i].At)
+		return remote.Client{},
+			fmt.Errorf("systemd passes the socket of --admin-addr, %s, whose address is not known here", all[i].At)
 	}
-	access.name, access.url = "admin-addr", all[i].At // no host name: another process could listen at another address of that, and get the token
+	// no host name: another process could listen at another address of that, and get the token
+	access.name, access.url = "admin-addr", all[i].At
 	if scheme, _, _ := strings.Cut(all[i].URL, "://"); !unixsocket.Is(all[i].At) {
 		access.url = scheme + "://" + node.Reachable(all[i].At)
 	}
@@ -149,7 +160,8 @@ func (s configured) secrets(flags *pflag.FlagSet, access serverFlags) *doctor.Se
 		all.AddPassword(path)
 	}
 	for _, path := range []string{
-		s.TLS.Key, s.SealKeyFile, s.Quorum.KeyFile, s.Quorum.CertKeyFile, s.Etcd.KeyFile, s.Postgres.KeyFile, s.ZooKeeper.KeyFile,
+		s.TLS.Key, s.SealKeyFile, s.Quorum.KeyFile, s.Quorum.CertKeyFile, s.Etcd.KeyFile, s.Postgres.KeyFile,
+		s.ZooKeeper.KeyFile,
 		access.TokenFile, access.Key, filepath.Join(cmp.Or(s.DataDir, "."), secretfile.Name),
 	} {
 		all.AddKeys(path)

@@ -84,7 +84,8 @@ func revealed(text string) string {
 	return strings.Join(all, "\n")
 }
 
-// Whatever a node says, and however its settings are given, no secret is in a bundle, in any form, nor in what is printed.
+// Whatever a node says, and however its settings are given, no secret is in a bundle, in any form, nor in what is
+// printed.
 func TestBundleHasNoSecrets(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -95,12 +96,15 @@ func TestBundleHasNoSecrets(t *testing.T) {
 		return path
 	}
 	var quorumKey strings.Builder
-	if status := run(t.Context(), []string{"quorum", "key"}, nil, strings.NewReader(""), &quorumKey, io.Discard); status != statusOK {
+	if status := run(t.Context(), []string{"quorum", "key"}, nil, strings.NewReader(""), &quorumKey,
+		io.Discard); status != statusOK {
 		t.Fatal("there is no key")
 	}
 	secrets := map[string]string{
-		"password in a URL": "Zx9-postgres", "password of etcd": "Zx9-etcd/pass", "password of ZooKeeper": "Zx9 zoo keeper", "token": "Zx9tokentokentokentoken",
-		"quorum key": strings.TrimSpace(quorumKey.String()), "seal key": "Zx9 seal key of 32 bytes, exactl", "password of PostgreSQL": "Zx9 in a file",
+		"password in a URL": "Zx9-postgres", "password of etcd": "Zx9-etcd/pass",
+		"password of ZooKeeper": "Zx9 zoo keeper", "token": "Zx9tokentokentokentoken",
+		"quorum key": strings.TrimSpace(quorumKey.String()), "seal key": "Zx9 seal key of 32 bytes, exactl",
+		"password of PostgreSQL": "Zx9 in a file",
 	}
 	tlsFiles := certtest.WriteFiles(t, dir)
 	key, err := os.ReadFile(tlsFiles.ServerKey)
@@ -119,7 +123,8 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	var says strings.Builder
 	for _, secret := range secrets {
 		raw := []byte("x" + secret)
-		fmt.Fprintf(&says, "%s %q %s %s %x %X %s %s\n", secret, secret, url.QueryEscape(secret), url.PathEscape(secret), raw, raw,
+		fmt.Fprintf(&says, "%s %q %s %s %x %X %s %s\n", secret, secret, url.QueryEscape(secret),
+			url.PathEscape(secret), raw, raw,
 			base64.StdEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString([]byte(secret)))
 	}
 	node := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +140,8 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	t.Cleanup(node.Close)
 	common := []string{
 		"doctor", "--http-addr", "127.0.0.1:0", "--admin-addr", node.Listener.Addr().String(),
-		"--tls-cert", tlsFiles.ServerCert, "--tls-key", tlsFiles.ServerKey, "--ca", tlsFiles.CA, "--token-file", write("token", secrets["token"]+"\n"),
+		"--tls-cert", tlsFiles.ServerCert, "--tls-key", tlsFiles.ServerKey, "--ca", tlsFiles.CA, "--token-file",
+		write("token", secrets["token"]+"\n"),
 		"--seal-key-file", write("seal", "1 "+base64.StdEncoding.EncodeToString([]byte(secrets["seal key"]))+"\n"),
 	}
 	inFile := func(secret string) string { return write(secret, secrets[secret]+"\n") }
@@ -144,16 +150,32 @@ func TestBundleHasNoSecrets(t *testing.T) {
 		args []string
 		own  string // the secret that only this one has
 	}{
-		"PostgreSQL": {[]string{"FIRN_STORE=postgres://firn:" + secrets["password in a URL"] + "@127.0.0.1:1/ids"}, nil, "password in a URL"},
-		"a file for PostgreSQL": {
-			nil, []string{"--store", "postgres://firn@127.0.0.1:1/ids", "--postgres-password-file", inFile("password of PostgreSQL")}, "password of PostgreSQL",
+		"PostgreSQL": {
+			[]string{"FIRN_STORE=postgres://firn:" + secrets["password in a URL"] + "@127.0.0.1:1/ids"},
+			nil,
+			"password in a URL",
 		},
-		"etcd": {nil, []string{"--etcd", "127.0.0.1:1", "--etcd-user", "firn", "--etcd-password", secrets["password of etcd"]}, "password of etcd"},
+		"a file for PostgreSQL": {
+			nil, []string{
+				"--store", "postgres://firn@127.0.0.1:1/ids", "--postgres-password-file",
+				inFile("password of PostgreSQL"),
+			}, "password of PostgreSQL",
+		},
+		"etcd": {nil, []string{
+			"--etcd", "127.0.0.1:1", "--etcd-user", "firn", "--etcd-password",
+			secrets["password of etcd"],
+		}, "password of etcd"},
 		"ZooKeeper": {
-			nil, []string{"--store", "zookeeper://127.0.0.1:1", "--zookeeper-user", "firn", "--zookeeper-password-file", inFile("password of ZooKeeper")}, "password of ZooKeeper",
+			nil, []string{
+				"--store", "zookeeper://127.0.0.1:1", "--zookeeper-user", "firn", "--zookeeper-password-file",
+				inFile("password of ZooKeeper"),
+			}, "password of ZooKeeper",
 		},
 		"a quorum": {
-			nil, []string{"--quorum", "127.0.0.1:1", "--data-dir", filepath.Join(dir, "data"), "--quorum-key-file", inFile("quorum key")}, "quorum key",
+			nil, []string{
+				"--quorum", "127.0.0.1:1", "--data-dir", filepath.Join(dir, "data"), "--quorum-key-file",
+				inFile("quorum key"),
+			}, "quorum key",
 		},
 	}
 	var ofOne []string
@@ -168,7 +190,8 @@ func TestBundleHasNoSecrets(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(dir, name+".tar.gz")
 			var out, errs strings.Builder
-			status := run(t.Context(), slices.Concat(common, tt.args, []string{"--bundle", file}), tt.env, strings.NewReader(""), &out, &errs)
+			status := run(t.Context(), slices.Concat(common, tt.args, []string{"--bundle", file}), tt.env,
+				strings.NewReader(""), &out, &errs)
 			if status != statusOK {
 				t.Errorf("status %d, %s%s", status, out.String(), errs.String())
 				return
@@ -180,17 +203,22 @@ func TestBundleHasNoSecrets(t *testing.T) {
 					t.Errorf("the bundle has the %s", what)
 				}
 			}
-			want := []string{"contents.txt", "doctor.json", "goroutines.txt", "history.json", "log.jsonl", "status.json", "system.txt", "version.json"}
+			want := []string{
+				"contents.txt", "doctor.json", "goroutines.txt", "history.json", "log.jsonl",
+				"status.json", "system.txt", "version.json",
+			}
 			if name == "a quorum" {
 				want = slices.Insert(want, 5, "quorum.json")
 			}
 			if have := slices.Sorted(maps.Keys(parts)); !slices.Equal(have, want) {
 				t.Errorf("it has %q; want %q", have, want)
 			}
-			if !strings.Contains(out.String(), "not in it:\n  metrics.txt ") || !strings.Contains(parts["contents.txt"], "not in it:\n  metrics.txt ") {
+			if !strings.Contains(out.String(), "not in it:\n  metrics.txt ") ||
+				!strings.Contains(parts["contents.txt"], "not in it:\n  metrics.txt ") {
 				t.Errorf("it does not say what is missing: %s", out.String())
 			}
-			status = run(t.Context(), slices.Concat(common, tt.args, []string{"--bundle", file}), tt.env, strings.NewReader(""), &out, &errs)
+			status = run(t.Context(), slices.Concat(common, tt.args, []string{"--bundle", file}), tt.env,
+				strings.NewReader(""), &out, &errs)
 			if status != statusUsage || !strings.Contains(errs.String(), "exists; want the name of a new file") {
 				t.Errorf("again: %d %s", status, errs.String())
 			}

@@ -72,7 +72,8 @@ func settingsTable(all []inForce) string {
 	columns := []console.Column{{Head: "SETTING"}, {Head: "VALUE"}, {Head: "FROM"}}
 	var rows [][]string
 	for _, s := range all {
-		rows = append(rows, []string{s.Name, console.ShownText(cmp.Or(s.Value, "-")), console.ShownText(cmp.Or(s.Where, s.Source))})
+		rows = append(rows,
+			[]string{s.Name, console.ShownText(cmp.Or(s.Value, "-")), console.ShownText(cmp.Or(s.Where, s.Source))})
 	}
 	return console.Table(columns, rows)
 }

@@ -14,11 +14,12 @@ import (
 
 // Exit statuses. 2 is not among them: every Go program that panics, or is aborted by systemd's watchdog, exits with 2.
 const (
-	statusOK          = 0
-	statusFailure     = 1
-	statusNoNode      = 3   // no node ID is free, the clock is wrong, or existing IDs are ahead of it
-	statusExpelled    = 4   // an operator has expelled the node from its cluster
-	statusUsage       = 78  // a flag, an argument, a variable, the config file or a data directory is wrong: EX_CONFIG of sysexits.h
+	statusOK       = 0
+	statusFailure  = 1
+	statusNoNode   = 3 // no node ID is free, the clock is wrong, or existing IDs are ahead of it
+	statusExpelled = 4 // an operator has expelled the node from its cluster
+	// a flag, an argument, a variable, the config file or a data directory is wrong: EX_CONFIG of sysexits.h
+	statusUsage       = 78
 	statusInterrupted = 130 // a client command was interrupted, as shells count it
 )
 

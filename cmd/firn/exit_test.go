@@ -48,13 +48,18 @@ func TestStatus(t *testing.T) {
 		if got != tt.status {
 			t.Errorf("firn %s: status %d, want %d", tt.args, got, tt.status)
 		}
-		if say := stderr.String(); (say != "") != (tt.says != "") || !strings.Contains(say, tt.says) || strings.Count(say, "\n") > 1 {
+		if say := stderr.String(); (say != "") != (tt.says != "") || !strings.Contains(say, tt.says) ||
+			strings.Count(say, "\n") > 1 {
 			t.Errorf("firn %s says %q, want one line with %q", tt.args, say, tt.says)
 		}
 	}
-	for _, err := range []error{peer.ErrWaiting, &fence.ClockBehindError{Behind: time.Hour}, &peer.ClockError{Ahead: time.Hour, Of: 2, Others: 2}} {
+	for _, err := range []error{
+		peer.ErrWaiting, &fence.ClockBehindError{Behind: time.Hour},
+		&peer.ClockError{Ahead: time.Hour, Of: 2, Others: 2},
+	} {
 		explained := explain(err)
-		if status(fmt.Errorf("wrapped: %w", explained)) != statusNoNode || !strings.HasSuffix(explained.Error(), "--wait waits") {
+		if status(fmt.Errorf("wrapped: %w", explained)) != statusNoNode ||
+			!strings.HasSuffix(explained.Error(), "--wait waits") {
 			t.Errorf("%v: status %d", explained, status(explained))
 		}
 	}

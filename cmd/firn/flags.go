@@ -27,7 +27,8 @@ func (l *layoutFlags) add(c *cobra.Command, fs *pflag.FlagSet) {
 	setting.Add(fs, &l.layout, "layout", "layout", "default",
 		"the layout of IDs: one that firn layout lists, or bits\nsuch as 41/10/12 or 41/5/5/12@10ms", firn.ParseLayout)
 	l.addEpoch(fs)
-	must(c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("layout",
+		cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
 func (l *layoutFlags) addEpoch(fs *pflag.FlagSet) {
@@ -74,7 +75,8 @@ func parseListener(text string) (string, error) {
 		return text, nil
 	}
 	if _, err := parseAddress(text); err != nil {
-		return "", fmt.Errorf("%.120q is not an address; want one such as :8080, 127.0.0.1:8080, [::1]:8080, unix:/run/firn/firn.sock or systemd:http", text)
+		return "", fmt.Errorf("%.120q is not an address; want one such as :8080, 127.0.0.1:8080, [::1]:8080, "+
+			"unix:/run/firn/firn.sock or systemd:http", text)
 	}
 	return text, nil
 }
@@ -94,7 +96,8 @@ func parseListenerOrNone(text string) (string, error) {
 func parseMode(text string) (fs.FileMode, error) {
 	mode, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || mode > 0o777 || mode&0o600 != 0o600 {
-		return 0, fmt.Errorf("%.40q is not a mode of a socket; want octal digits such as 0600, for the node's own user, 0660, for its group too, or 0666, for all users", text)
+		return 0, fmt.Errorf("%.40q is not a mode of a socket; want octal digits such as 0600, for the node's own "+
+			"user, 0660, for its group too, or 0666, for all users", text)
 	}
 	return fs.FileMode(mode), nil
 }

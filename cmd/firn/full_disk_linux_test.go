@@ -53,7 +53,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	serve, dir := onSmallDisk(t, 6<<20)
 	said, err := serve.CombinedOutput()
-	endsWithOneLine(t, err, said, `^firn: data directory "`+dir+`/data": etcd needs 9437184 bytes more for its log and database: no space left on device; free some space on its file system, and start again\n$`)
+	endsWithOneLine(t, err, said, `^firn: data directory "`+dir+
+		`/data": etcd needs 9437184 bytes more for its log and database: no space left on device; free some space on `+
+		`its file system, and start again\n$`)
 }
 
 // A disk that becomes full while a node runs: etcd must not go on, and the process ends.
@@ -79,13 +81,15 @@ func TestTheDiskBecomesFull(t *testing.T) {
 			filling.Go(func() { fill(t, filepath.Join("/proc", fmt.Sprint(serve.Process.Pid), "root", dir)) })
 		}
 	}
-	endsWithOneLine(t, serve.Wait(), said.Bytes(), `^firn: data directory "`+dir+`/data": .*no space left on device; free some space on its file system, and start again\n$`)
+	endsWithOneLine(t, serve.Wait(), said.Bytes(), `^firn: data directory "`+dir+
+		`/data": .*no space left on device; free some space on its file system, and start again\n$`)
 }
 
 // fill takes all room of a disk, and has the etcd there write until it can't.
 func fill(t *testing.T, disk string) {
 	_ = os.WriteFile(filepath.Join(disk, "large"), make([]byte, 64<<20), 0o600) // as much of it as there is room for
-	etcd, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{"unix://" + filepath.Join(disk, "data/run/etcd.sock")}})
+	etcd, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{"unix://" +
+		filepath.Join(disk, "data/run/etcd.sock")}})
 	if err != nil {
 		t.Error(err)
 		return

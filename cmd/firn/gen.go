@@ -22,6 +22,8 @@ func (p *program) genCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.genHAProxy(), p.genNginx(), p.genKeepalived(), p.genSystemd(), p.genSystemdSocket(), p.genKubernetes(), p.genDocker(), p.genCompose(), p.genPrometheus(), p.genGrafana(), p.genSQL(), p.genConfig(), p.genMan())
+	c.AddCommand(p.genHAProxy(), p.genNginx(), p.genKeepalived(), p.genSystemd(), p.genSystemdSocket(),
+		p.genKubernetes(), p.genDocker(), p.genCompose(), p.genPrometheus(), p.genGrafana(), p.genSQL(),
+		p.genConfig(), p.genMan())
 	return c
 }

@@ -21,10 +21,13 @@ func (p *program) genCompose() *cobra.Command {
 	flags := func(c *cobra.Command) {
 		fs := c.Flags()
 		setting.Text(fs, &d.Image, "image", "image", "the image, see firn gen docker")
-		setting.Number(fs, &d.Quorum, "quorum", decimal(d.Quorum), 1, "how many nodes: 1, 3 or 5; with --store any number")
+		setting.Number(fs, &d.Quorum, "quorum", decimal(d.Quorum), 1,
+			"how many nodes: 1, 3 or 5; with --store any number")
 		addStore(fs, &d.Store)
-		setting.Bool(fs, &d.StorePassword, "store-password", "the file ./store-password has the password of the user in --store")
-		setting.Number(fs, &d.Port, "port", decimal(d.Port), 1, "this machine's port for the first node's HTTP; further nodes get\nthe next ports")
+		setting.Bool(fs, &d.StorePassword, "store-password",
+			"the file ./store-password has the password of the user in --store")
+		setting.Number(fs, &d.Port, "port", decimal(d.Port), 1,
+			"this machine's port for the first node's HTTP; further nodes get\nthe next ports")
 	}
 	return p.genKind("compose", "Print a file for docker compose", genComposeHelp, genComposeExamples, flags,
 		func(o deploy.Origin) (string, error) { return d.Text(o) })

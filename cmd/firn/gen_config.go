@@ -46,7 +46,8 @@ func configFile(flags *pflag.FlagSet) (made deploy.Config, err error) {
 		}
 		var text string
 		if text, err = setting.YAML(f.Value.Type(), exampled(f)); err == nil {
-			made.Keys = append(made.Keys, deploy.Key{Name: f.Name, About: console.Wrap(f.Usage, 110), YAML: text, Set: f.Changed})
+			made.Keys = append(made.Keys,
+				deploy.Key{Name: f.Name, About: console.Wrap(f.Usage, 110), YAML: text, Set: f.Changed})
 		}
 	})
 	return made, err
@@ -68,18 +69,26 @@ var (
 	exampleKeys = map[string]string{
 		"store":      "postgres://firn@10.0.0.1:5432/ids",
 		"admin-addr": "127.0.0.1:9080", "tokens": "/etc/firn/tokens.yaml", "seal-key-file": "/etc/firn/seal.keys",
-		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem", "compat": "leaf",
-		"etcd-ca": "/etc/firn/etcd-ca.pem", "etcd-cert": "/etc/firn/etcd-client.pem", "etcd-key": "/etc/firn/etcd-client.key",
+		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem",
+		"compat":  "leaf",
+		"etcd-ca": "/etc/firn/etcd-ca.pem", "etcd-cert": "/etc/firn/etcd-client.pem",
+		"etcd-key":           "/etc/firn/etcd-client.key",
 		"etcd-password-file": "/etc/firn/etcd-password", "postgres-password-file": "/etc/firn/postgres-password",
-		"zookeeper-user": "firn", "zookeeper-password-file": "/etc/firn/zookeeper-password", "zookeeper-ca": "/etc/firn/zookeeper-ca.pem",
+		"zookeeper-user": "firn", "zookeeper-password-file": "/etc/firn/zookeeper-password",
+		"zookeeper-ca":   "/etc/firn/zookeeper-ca.pem",
 		"zookeeper-cert": "/etc/firn/zookeeper-client.pem", "zookeeper-key": "/etc/firn/zookeeper-client.key",
-		"postgres-ca": "/etc/firn/postgres-ca.pem", "postgres-cert": "/etc/firn/postgres-client.pem", "postgres-key": "/etc/firn/postgres-client.key", "etcd-user": "firn",
-		"quorum": "ids-1:7420,ids-2:7420,ids-3:7420", "quorum-key-file": "/etc/firn/firn.key", "quorum-addr": "ids-1:7420", "quorum-listen": ":7420",
-		"quorum-ca": "/etc/firn/quorum-ca.pem", "quorum-cert": "/etc/firn/quorum-cert.pem", "quorum-cert-key": "/etc/firn/quorum-cert.key",
+		"postgres-ca": "/etc/firn/postgres-ca.pem", "postgres-cert": "/etc/firn/postgres-client.pem",
+		"postgres-key": "/etc/firn/postgres-client.key", "etcd-user": "firn",
+		"quorum": "ids-1:7420,ids-2:7420,ids-3:7420", "quorum-key-file": "/etc/firn/firn.key",
+		"quorum-addr": "ids-1:7420", "quorum-listen": ":7420",
+		"quorum-ca": "/etc/firn/quorum-ca.pem", "quorum-cert": "/etc/firn/quorum-cert.pem",
+		"quorum-cert-key": "/etc/firn/quorum-cert.key",
 	}
 	exampleKinds = map[string]string{
-		"address": "127.0.0.1:8080", "directory": "/var/lib/firn", setting.KindList: "10.0.0.1:2379,10.0.0.2:2379", "file": "/etc/firn/file",
-		"name": "name", "text": "text", "path": "/path", "layout": "default", "time": "2026-01-01", setting.KindNumber: "1", setting.KindBool: "false",
+		"address": "127.0.0.1:8080", "directory": "/var/lib/firn", setting.KindList: "10.0.0.1:2379,10.0.0.2:2379",
+		"file": "/etc/firn/file",
+		"name": "name", "text": "text", "path": "/path", "layout": "default", "time": "2026-01-01",
+		setting.KindNumber: "1", setting.KindBool: "false",
 		"duration": "1s", "format": "text", "level": "info", "URL": "http://127.0.0.1:4317",
 	}
 )

@@ -12,5 +12,6 @@ and a user without rights. Its head says how to build the image.`
 const genDockerExamples = `  firn gen docker | docker build -t firn -f - .`
 
 func (p *program) genDocker() *cobra.Command {
-	return p.genKind("docker", "Print a Dockerfile", genDockerHelp, genDockerExamples, func(*cobra.Command) {}, deploy.Docker{}.Text)
+	return p.genKind("docker", "Print a Dockerfile", genDockerHelp, genDockerExamples, func(*cobra.Command) {},
+		deploy.Docker{}.Text)
 }

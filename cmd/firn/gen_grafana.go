@@ -10,6 +10,7 @@ const genGrafanaHelp = `Grafana prints a dashboard as JSON, to import into Grafa
 Prometheus collects from the nodes.`
 
 func (p *program) genGrafana() *cobra.Command {
-	return p.genKind("grafana", "Print a dashboard for Grafana", genGrafanaHelp, "  firn gen grafana > firn.json", func(*cobra.Command) {},
+	return p.genKind("grafana", "Print a dashboard for Grafana", genGrafanaHelp, "  firn gen grafana > firn.json",
+		func(*cobra.Command) {},
 		func(deploy.Origin) (string, error) { return deploy.Dashboard, nil })
 }

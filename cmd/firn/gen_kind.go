@@ -13,7 +13,9 @@ import (
 )
 
 // genKind is a command that prints one kind of file, which is written by text.
-func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.Command), text func(deploy.Origin) (string, error)) *cobra.Command {
+func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.Command),
+	text func(deploy.Origin) (string, error),
+) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:     kind,
@@ -26,7 +28,10 @@ func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.
 	setting.Text(c.Flags(), &output, "output", "file", "the file to write (default: standard output)")
 	must(c.MarkFlagFilename("output"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		made, err := text(deploy.Origin{Version: readVersion().Version, Command: commandLine(c, "output", "etcd-password")})
+		made, err := text(deploy.Origin{
+			Version: readVersion().Version,
+			Command: commandLine(c, "output", "etcd-password"),
+		})
 		switch {
 		case err == nil && output == "":
 			return p.printf("%s", made)

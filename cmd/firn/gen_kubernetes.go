@@ -29,23 +29,35 @@ func (p *program) genKubernetes() *cobra.Command {
 		fs := c.Flags()
 		setting.Text(fs, &k.Name, "name", "name", "the name of all objects")
 		setting.Text(fs, &k.Namespace, "namespace", "name", "the namespace of all objects (default: that of kubectl)")
-		setting.Text(fs, &k.Image, "image", "image", "the image by its digest, such as registry.example.com/firn@sha256:...;\nsee firn gen docker")
+		setting.Text(fs, &k.Image, "image", "image",
+			"the image by its digest, such as registry.example.com/firn@sha256:...;\nsee firn gen docker")
 		addStore(fs, &k.Store)
-		setting.Text(fs, &k.StorePasswordSecret, "store-password-secret", "name", "a secret whose key password holds the password of the user in\n--store")
-		setting.Text(fs, &k.StoreCASecret, "store-ca-secret", "name", "a secret with ca.crt, the CA of the servers of --store")
-		setting.List(fs, &k.Etcd, "etcd", "the servers of an etcd cluster: host:port, separated by commas\n(default: an embedded etcd)")
-		setting.Number(fs, &k.Quorum, "quorum", "", 1, "how many pods form the quorum: 1, 3 or 5; further --replicas are\ntheir clients")
-		setting.Text(fs, &k.QuorumSecret, "quorum-secret", "name", "a secret with firn.key, the key of the quorum; see firn quorum key")
-		setting.Number(fs, &k.Replicas, "replicas", "", 1, "how many nodes to run (default: 3 with --store, all of --quorum, else 1)")
+		setting.Text(fs, &k.StorePasswordSecret, "store-password-secret", "name",
+			"a secret whose key password holds the password of the user in\n--store")
+		setting.Text(fs, &k.StoreCASecret, "store-ca-secret", "name",
+			"a secret with ca.crt, the CA of the servers of --store")
+		setting.List(fs, &k.Etcd, "etcd",
+			"the servers of an etcd cluster: host:port, separated by commas\n(default: an embedded etcd)")
+		setting.Number(fs, &k.Quorum, "quorum", "", 1,
+			"how many pods form the quorum: 1, 3 or 5; further --replicas are\ntheir clients")
+		setting.Text(fs, &k.QuorumSecret, "quorum-secret", "name",
+			"a secret with firn.key, the key of the quorum; see firn quorum key")
+		setting.Number(fs, &k.Replicas, "replicas", "", 1,
+			"how many nodes to run (default: 3 with --store, all of --quorum, else 1)")
 		setting.Bool(fs, &k.GRPC, "grpc", "also serve gRPC, on port 9090")
 		setting.Bool(fs, &k.Redis, "redis", "also serve Redis clients, on port 6379")
-		setting.Text(fs, &k.TokensSecret, "tokens-secret", "name", "a secret with tokens.yaml, the token file; see firn token")
-		setting.Text(fs, &k.SealKeySecret, "seal-key-secret", "name", "a secret with seal.keys, the keys that seal IDs; see firn seal-key")
+		setting.Text(fs, &k.TokensSecret, "tokens-secret", "name",
+			"a secret with tokens.yaml, the token file; see firn token")
+		setting.Text(fs, &k.SealKeySecret, "seal-key-secret", "name",
+			"a secret with seal.keys, the keys that seal IDs; see firn seal-key")
 		setting.Text(fs, &k.TLSSecret, "tls-secret", "name", "a secret of type kubernetes.io/tls, for TLS to callers")
-		setting.Text(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name", "a secret with ca.crt, tls.crt and tls.key, for TLS to etcd")
-		setting.Text(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name", "a secret with username and password, to log in to etcd")
+		setting.Text(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name",
+			"a secret with ca.crt, tls.crt and tls.key, for TLS to etcd")
+		setting.Text(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name",
+			"a secret with username and password, to log in to etcd")
 		setting.Text(fs, &k.OTLPEndpoint, "otlp-endpoint", "URL", "--otlp-endpoint of firn serve (default: no traces)")
-		setting.Text(fs, &k.MonitoringNamespace, "monitoring-namespace", "name", "the namespace that may read the metrics, at port 9100")
+		setting.Text(fs, &k.MonitoringNamespace, "monitoring-namespace", "name",
+			"the namespace that may read the metrics, at port 9100")
 		setting.Text(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod requests")
 		setting.Text(fs, &k.Memory, "memory", "quantity", "the memory that each pod requests, also its limit")
 		setting.Text(fs, &k.Storage, "storage", "quantity", "the size of the volume of each pod that keeps data")

@@ -24,7 +24,8 @@ func (p *program) genMan() *cobra.Command {
 		Example: "  firn gen man /usr/local/share/man/man1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("%s takes one directory, not %d; want it as in: firn gen man /usr/local/share/man/man1", c.CommandPath(), len(args))
+				return usagef("%s takes one directory, not %d; want it as in: firn gen man /usr/local/share/man/man1",
+					c.CommandPath(), len(args))
 			}
 			return nil
 		},

@@ -62,7 +62,10 @@ var ofPages = manpage.Release{Version: "v1.2.3", Date: time.Date(2026, 11, 21, 2
 func TestEveryPageIsComplete(t *testing.T) {
 	everyCommand(t, func(c *cobra.Command) {
 		page := manpage.Page(c, ofPages)
-		wanted := []string{".TH ", `"2026-11-21"`, "firn v1.2.3", ".SH NAME\n" + manpage.Escape(manpage.Name(c)), ".SH SYNOPSIS", ".SH DESCRIPTION"}
+		wanted := []string{
+			".TH ", `"2026-11-21"`, "firn v1.2.3", ".SH NAME\n" + manpage.Escape(manpage.Name(c)),
+			".SH SYNOPSIS", ".SH DESCRIPTION",
+		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
 				wanted = append(wanted, `\fB\-\-`+manpage.Escape(f.Name)+`\fR`)

@@ -25,10 +25,13 @@ func (p *program) genNginx() *cobra.Command {
 		setting.Text(fs, &n.User, "user", "name", "the user of nginx's workers: www-data on Debian, nginx elsewhere")
 		setting.Text(fs, &n.Balance, "balance", "algorithm", "how to choose a node: "+words(deploy.NginxBalances))
 		completes(c, "balance", deploy.NginxBalances)
-		setting.Duration(fs, &n.Timeout, "timeout", n.Timeout.String(), 0, "how long to wait for a node's answer before asking another")
+		setting.Duration(fs, &n.Timeout, "timeout", n.Timeout.String(), 0,
+			"how long to wait for a node's answer before asking another")
 		setting.Number(fs, &n.Retries, "retries", decimal(n.Retries), 0, "how many other nodes to ask")
-		setting.Number(fs, &n.MaxConnections, "max-connections", decimal(n.MaxConnections), 0, "how many connections each worker may have, to callers and nodes;\nfewer if it may not open as many files")
+		setting.Number(fs, &n.MaxConnections, "max-connections", decimal(n.MaxConnections), 0,
+			"how many connections each worker may have, to callers and nodes;\nfewer if it may not open as many files")
 	}
-	return p.genKind("nginx", "Print an nginx configuration (balances load over nodes)", genNginxHelp, genNginxExamples, flags,
+	return p.genKind("nginx", "Print an nginx configuration (balances load over nodes)", genNginxHelp,
+		genNginxExamples, flags,
 		func(o deploy.Origin) (string, error) { return n.Text(o) })
 }

@@ -22,12 +22,14 @@ func (p *program) genPrometheus() *cobra.Command {
 		fs := c.Flags()
 		setting.List(fs, &m.Nodes, "nodes", "the nodes' addresses with /metrics: host:port, separated by commas")
 		setting.Duration(fs, &m.Interval, "interval", m.Interval.String(), 0, "how often to scrape them")
-		setting.Text(fs, &m.TokenFile, "token-file", "file", "a file on the machine of Prometheus, with the token to show")
+		setting.Text(fs, &m.TokenFile, "token-file", "file",
+			"a file on the machine of Prometheus, with the token to show")
 		setting.Bool(fs, &rules, "rules", "print the alert rules")
 		setting.Bool(fs, &alertmanager, "alertmanager", "print a configuration of Alertmanager")
 		c.MarkFlagsMutuallyExclusive("rules", "alertmanager", "nodes")
 	}
-	return p.genKind("prometheus", "Print a Prometheus configuration, alert rules, or inhibition rules", genPrometheusHelp, genPrometheusExamples, flags,
+	return p.genKind("prometheus", "Print a Prometheus configuration, alert rules, or inhibition rules",
+		genPrometheusHelp, genPrometheusExamples, flags,
 		func(o deploy.Origin) (string, error) {
 			switch {
 			case rules:

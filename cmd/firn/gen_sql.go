@@ -50,13 +50,20 @@ func (p *program) genSQL() *cobra.Command {
 		addSequencer(fs, &sequencer, "the sequencer that makes the IDs, instead of --layout and --epoch")
 		ask.addPublic(fs)
 		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
-		setting.Text(fs, &tables.Schema, "postgres-schema", "name", "with --store: the schema for the tables, see firn serve")
-		setting.Text(fs, &tables.Role, "role", "name", "with --store: the role that firn logs in as; the statements grant\nit what it needs (default: comments explain the grants)")
+		setting.Text(fs, &tables.Schema, "postgres-schema", "name",
+			"with --store: the schema for the tables, see firn serve")
+		setting.Text(fs, &tables.Role, "role", "name",
+			"with --store: the role that firn logs in as; the statements grant\n"+
+				"it what it needs (default: comments explain the grants)")
 	}
-	return p.genKind("sql", "Print functions of a database, for the time and node of an ID", genSQLHelp, genSQLExamples, flags,
+	return p.genKind("sql", "Print functions of a database, for the time and node of an ID", genSQLHelp,
+		genSQLExamples, flags,
 		func(o deploy.Origin) (string, error) {
 			if store {
-				for _, name := range []string{"dialect", "layout", "epoch", "name", "table", "column", "sequencer", "server"} {
+				for _, name := range []string{
+					"dialect", "layout", "epoch", "name", "table", "column",
+					"sequencer", "server",
+				} {
 					if c.Flags().Changed(name) {
 						return "", usagef("--%s has no effect with --store", name)
 					}
@@ -73,7 +80,8 @@ func (p *program) genSQL() *cobra.Command {
 				return "", err
 			}
 			if d.sequencer.Scattered {
-				return "", fmt.Errorf("sequencer %s is scattered: its IDs do not lie in the order of their time, and a database can't gather them; want another one", sequencer)
+				return "", fmt.Errorf("sequencer %s is scattered: its IDs do not lie in the order of their time, and "+
+					"a database can't gather them; want another one", sequencer)
 			}
 			s.Layout = d.sequencer.Layout
 			return s.Text(o)

@@ -24,7 +24,8 @@ func (p *program) genSystemd() *cobra.Command {
 		setting.Text(fs, &s.Binary, "binary", "file", "the path of firn")
 		setting.Text(fs, &s.Config, "config", "file", "the config file of firn serve")
 		setting.Text(fs, &s.User, "user", "name", "the user and group that the node runs as")
-		setting.Duration(fs, &s.Watchdog, "watchdog", s.Watchdog.String(), 0, "how long the node may be silent before systemd restarts it; 0s is no limit")
+		setting.Duration(fs, &s.Watchdog, "watchdog", s.Watchdog.String(), 0,
+			"how long the node may be silent before systemd restarts it; 0s is no limit")
 		setting.Duration(fs, &s.DrainDelay, "drain-delay", s.DrainDelay.String(), 0, "as for firn serve")
 		setting.Duration(fs, &s.ShutdownTimeout, "shutdown-timeout", s.ShutdownTimeout.String(), 0, "as for firn serve")
 	}

@@ -32,12 +32,17 @@ func (p *program) genSystemdSocket() *cobra.Command {
 			{&s.Service, "service", "unit", "the unit of the node"},
 			{&s.User, "user", "name", "the user who owns a Unix socket"},
 			{&s.Group, "group", "name", "the group that owns it"},
-			{&s.Mode, "mode", "mode", "its permissions: 0600 lets only its user connect, 0660 its group too,\n0666 all users of this machine"},
+			{
+				&s.Mode, "mode", "mode",
+				"its permissions: 0600 lets only its user connect, 0660 its group too,\n" +
+					"0666 all users of this machine",
+			},
 		} {
 			setting.Text(fs, one.into, one.name, one.kind, one.usage)
 		}
 		completes(c, "name", deploy.SocketNames)
 	}
-	return p.genKind("systemd-socket", "Print a systemd unit with a socket", genSystemdSocketHelp, genSystemdSocketExamples, flags,
+	return p.genKind("systemd-socket", "Print a systemd unit with a socket", genSystemdSocketHelp,
+		genSystemdSocketExamples, flags,
 		func(o deploy.Origin) (string, error) { return s.Text(o) })
 }

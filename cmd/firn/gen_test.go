@@ -23,8 +23,8 @@ func serveFlags() *pflag.FlagSet {
 	return c.Flags()
 }
 
-// Every line of the config file that is a comment can be made a setting by taking two characters away, and then says what
-// holds without it.
+// Every line of the config file that is a comment can be made a setting by taking two characters away, and then says
+// what holds without it.
 func TestEveryLineOfTheConfigFile(t *testing.T) {
 	made, err := configFile(serveFlags())
 	if err != nil {
@@ -61,7 +61,10 @@ func TestEveryLineOfTheConfigFile(t *testing.T) {
 // What is given comes back out of the config file, whatever it looks like.
 func TestConfigFileKeepsValues(t *testing.T) {
 	for name, texts := range map[string][]string{
-		"etcd-user":        {"firn", "true", "5", "2026-01-01", "null", "~", "a: b", "# a", "'", `"`, "- a", "{a}", "é", " a ", "*a", "&a", "!a", "%", "@", "a,b"},
+		"etcd-user": {
+			"firn", "true", "5", "2026-01-01", "null", "~", "a: b", "# a", "'", `"`, "- a", "{a}", "é",
+			" a ", "*a", "&a", "!a", "%", "@", "a,b",
+		},
 		"http-addr":        {":8080", "[::1]:80", "127.0.0.1:0"},
 		"epoch":            {"2026-01-01", "2026-01-01T00:00:00Z"},
 		"etcd":             {"a:1", "a:1,b:2", "https://[::1]:2379"},
@@ -113,7 +116,8 @@ func TestPodsStartFirnServe(t *testing.T) {
 	alone.Image = "firn@sha256:" + strings.Repeat("0", 64)
 	whole := alone
 	whole.Etcd, whole.GRPC, whole.Redis = []string{"etcd-0:2379", "etcd-1:2379"}, true, true
-	whole.TokensSecret, whole.SealKeySecret, whole.TLSSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens", "seal", "firn-tls", "etcd-tls", "etcd-login"
+	whole.TokensSecret, whole.SealKeySecret, whole.TLSSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens",
+		"seal", "firn-tls", "etcd-tls", "etcd-login"
 	whole.OTLPEndpoint = "http://otlp:4317"
 	quorum := alone
 	quorum.Quorum = 3
@@ -144,7 +148,8 @@ func TestStopTimesAreThoseOfServe(t *testing.T) {
 	c := &cobra.Command{}
 	o.add(c, c.Flags())
 	if s := deploy.NewSystemd(); s.DrainDelay != o.DrainDelay || s.ShutdownTimeout != o.ShutdownTimeout {
-		t.Errorf("the unit is for %v and %v; firn serve takes %v and %v", s.DrainDelay, s.ShutdownTimeout, o.DrainDelay, o.ShutdownTimeout)
+		t.Errorf("the unit is for %v and %v; firn serve takes %v and %v", s.DrainDelay, s.ShutdownTimeout, o.DrainDelay,
+			o.ShutdownTimeout)
 	}
 	h := deploy.NewHAProxy()
 	if notices := time.Duration(h.Fall) * h.CheckInterval; o.DrainDelay < 2*notices {

@@ -84,8 +84,10 @@ func printJournals(to io.Writer, r journal.Report) error {
 		}
 		fmt.Fprintln(to, v)
 	}
-	fmt.Fprintf(to, "%s of %s, who owned %s %s: %s given\n", console.Plural(int64(r.Lines), "line"), console.Plural(int64(r.Members), "member"),
-		console.Plural(int64(r.NodeIDs), "node ID"), console.Plural(int64(r.Owners), "time"), console.Plural(r.IDs, "ID"))
+	fmt.Fprintf(to, "%s of %s, who owned %s %s: %s given\n", console.Plural(int64(r.Lines), "line"),
+		console.Plural(int64(r.Members), "member"),
+		console.Plural(int64(r.NodeIDs), "node ID"), console.Plural(int64(r.Owners), "time"),
+		console.Plural(r.IDs, "ID"))
 	if r.Lost {
 		fmt.Fprintln(to, "The store has lost data: what was written by members before and after that is not compared.")
 	}

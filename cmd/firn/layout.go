@@ -56,9 +56,12 @@ func (p *program) layoutCommand() *cobra.Command {
 		},
 	}
 	epoch.addEpoch(c.Flags())
-	setting.Add(c.Flags(), &at, "at", "time", "", "print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
+	setting.Add(c.Flags(), &at, "at", "time", "",
+		"print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
 	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "uuid"}, idtext.ParseForm)
-	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "", "the sequencer of the UUIDs, which contain a tag of its name\n(default: default)", func(name string) (string, error) { return name, cluster.CheckName(name) })
+	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "",
+		"the sequencer of the UUIDs, which contain a tag of its name\n(default: default)",
+		func(name string) (string, error) { return name, cluster.CheckName(name) })
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if at.IsZero() && c.Flags().Changed("form") {
@@ -114,7 +117,8 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 	var rows [][]string
 	for _, l := range presets {
 		rows = append(rows, []string{
-			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), calls.Until(l.Layout).Format(time.DateOnly),
+			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly),
+			calls.Until(l.Layout).Format(time.DateOnly),
 			strconv.FormatInt(l.NodeIDs(), 10), console.Number(l.Rate()), asDouble(l.Layout),
 		})
 	}
@@ -126,7 +130,8 @@ func (p *program) layoutDetail(l firn.Preset) error {
 	if d := datacenters(l.Layout); d != "" {
 		nodes += ", " + d
 	}
-	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n%-9s %s a second under each node ID, %s in each tick\n%-9s %s\n",
+	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n"+
+		"%-9s %s a second under each node ID, %s in each tick\n%-9s %s\n",
 		picture(l.Layout),
 		"layout", l.Name,
 		"tick", l.Tick,
@@ -153,7 +158,8 @@ func (p *program) layoutSpan(q idtext.Sequencer, at time.Time, form idtext.Form,
 		return err
 	}
 	if !asJSON {
-		return p.printf("%-6s %d\n%-6s %s\n%-6s %s\n%-6s %s\n", "tick", span.Tick, "time", span.Time, "first", first, "last", last)
+		return p.printf("%-6s %d\n%-6s %s\n%-6s %s\n%-6s %s\n", "tick", span.Tick, "time", span.Time, "first",
+			first, "last", last)
 	}
 	printed := struct {
 		First firn.ID `json:"first"` // in place of numbers, which jq rounds
@@ -195,7 +201,12 @@ type field struct {
 
 // fields are those that have bits, from the highest.
 func fields(l firn.Layout) []field {
-	all := []field{{"time", l.TimeBits}, {"datacenter", l.DatacenterBits}, {"node", l.NodeBits}, {"sequence", l.SequenceBits}}
+	all := []field{
+		{"time", l.TimeBits},
+		{"datacenter", l.DatacenterBits},
+		{"node", l.NodeBits},
+		{"sequence", l.SequenceBits},
+	}
 	if l.NodeLowest {
 		all = []field{all[0], all[3], all[1], all[2]}
 	}
@@ -252,7 +263,8 @@ func (p *program) layoutsJSON(presets []firn.Preset) error {
 			Exact          bool    `json:"exact_in_javascript"`
 		}{
 			l.Name, l.Epoch.Format(time.RFC3339Nano), calls.Until(l.Layout).Format(time.RFC3339Nano), int64(l.Tick),
-			l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest, l.NodeIDs(), l.Rate(), l.Bits() <= doubleBits,
+			l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest, l.NodeIDs(), l.Rate(),
+			l.Bits() <= doubleBits,
 		})
 		if err != nil {
 			return err

@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 //	systemd WATCHDOG               is systemd to the servers that are started after it, with a watchdog of so long
 //	told TEXT...                   waits until systemd was told these lines, in this order
 //	until REGEXP COMMAND...        runs a command until its output matches, or with ! until it does not
-//	machines N                     sets $M1 to $MN to addresses on this machine that nobody else uses, and $MACHINES to their list
+//	machines N                     sets $M1 to $MN to addresses on this machine that nobody else uses, and
+//	                               $MACHINES to their list
 //	certificates                   makes ca.pem, server.pem, server.key, client.pem and client.key
 func TestScripts(t *testing.T) { scripts(t, "testdata/script", nil) }
 
@@ -59,15 +60,17 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 		Setup: func(e *testscript.Env) error {
 			e.Values[servers{}] = map[string]*process{}
 			e.Values[notes{}] = &manager{}
-			e.Setenv("HOME", filepath.Join(e.WorkDir, "home")) // else /no-home, which root alone can make, for a quorum's key
-			e.Setenv("GORACE", "atexit_sleep_ms=0")            // or each command would sleep a second at its end
+			// else /no-home, which root alone can make, for a quorum's key
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command would sleep a second at its end
 			for name, value := range env {
 				e.Setenv(name, value)
 			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "ready": ready, "unready": unready, "signal": signalServer, "end": end, "http": httpCall, "certificates": certificates, "machines": machines, "until": until, "poison": poison,
+			"start": start, "ready": ready, "unready": unready, "signal": signalServer, "end": end, "http": httpCall,
+			"certificates": certificates, "machines": machines, "until": until, "poison": poison,
 			"systemd": systemd, "told": toldSystemd,
 		},
 	})
@@ -80,7 +83,8 @@ func certificates(ts *testscript.TestScript, neg bool, args []string) {
 	certtest.WriteFiles(ts, ts.MkAbs("."))
 }
 
-// machines takes addresses at random from the 16 million that only this machine reaches: another test may run at the same time.
+// machines takes addresses at random from the 16 million that only this machine reaches: another test may run at the
+// same time.
 func machines(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: machines N")
@@ -129,7 +133,8 @@ func request(method, url string) (int, []byte, error) { return send(method, url,
 func send(method, url, sent string) (int, []byte, error) {
 	status, body, err := sendAs("", method, url, sent)
 	var answer httpapi.Locked
-	if err != nil || status != http.StatusUnauthorized || json.Unmarshal(body, &answer) != nil || answer.SecretFile == "" {
+	if err != nil || status != http.StatusUnauthorized || json.Unmarshal(body, &answer) != nil ||
+		answer.SecretFile == "" {
 		return status, body, err
 	}
 	token, _, err := secretfile.Read(answer.SecretFile, url)

@@ -123,7 +123,8 @@ func noArguments(c *cobra.Command, args []string) error {
 		}
 	}
 	if meant = cmp.Or(meant, setting.Nearest(args[0], names)); meant != "" {
-		return usagef("there is no command %q; did you mean %q?", c.CommandPath()+" "+args[0], c.CommandPath()+" "+meant)
+		return usagef("there is no command %q; did you mean %q?", c.CommandPath()+" "+args[0],
+			c.CommandPath()+" "+meant)
 	}
 	return usagef("there is no command %q; want one of %s", c.CommandPath()+" "+args[0], strings.Join(names, ", "))
 }

@@ -24,7 +24,8 @@ func (p *program) quorumCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.quorumStatusCommand(), p.quorumReplaceCommand(), p.quorumRemoveCommand(), p.quorumBackupCommand(), p.quorumRestoreCommand(),
+	c.AddCommand(p.quorumStatusCommand(), p.quorumReplaceCommand(), p.quorumRemoveCommand(), p.quorumBackupCommand(),
+		p.quorumRestoreCommand(),
 		p.quorumKeyCommand())
 	return c
 }

@@ -44,7 +44,8 @@ func (p *program) quorumBackupCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		file := args[0]
 		if file == "-" && console.IsTerminal(p.stdout) {
-			return usagef("a backup is not text, and standard output is a terminal; name a file, or send it to a program")
+			return usagef("a backup is not text, and standard output is a terminal; name a file, or send it to a " +
+				"program")
 		}
 		if _, err := os.Lstat(file); err == nil && file != "-" && !force {
 			return usagef("%s exists; add --force to overwrite it, or name another file", file)
@@ -88,7 +89,8 @@ func (p *program) backup(ctx context.Context, ask remote.Client, file string) er
 	}
 	stop()
 	if from.err != nil {
-		return fmt.Errorf("the backup is incomplete: the server %s broke it off after %s; its log may say why: %w", ask.Base, size(from.n.Load()), from.err)
+		return fmt.Errorf("the backup is incomplete: the server %s broke it off after %s; its log may say why: %w",
+			ask.Base, size(from.n.Load()), from.err)
 	}
 	if err != nil || file == "-" {
 		return err

@@ -42,11 +42,13 @@ input is not a terminal, --yes is required.`
 
 func (p *program) quorumReplaceCommand() *cobra.Command {
 	return p.quorumChange(quorumChange{
-		name: "replace", args: "LOST INSTEAD", short: "Replace a machine that is lost for good", long: quorumReplaceHelp,
+		name: "replace", args: "LOST INSTEAD", short: "Replace a machine that is lost for good",
+		long:     quorumReplaceHelp,
 		examples: "  firn quorum replace ids-2:7420 ids-4:7420",
 		check: func(args []string) error {
 			if len(args) != 2 {
-				return usagef("firn quorum replace takes two addresses, not %d: that of the lost machine and that of the new one", len(args))
+				return usagef("firn quorum replace takes two addresses, not %d: that of the lost machine and that of "+
+					"the new one", len(args))
 			}
 			return nil
 		},
@@ -55,7 +57,8 @@ func (p *program) quorumReplaceCommand() *cobra.Command {
 		ask:     func(args []string) string { return fmt.Sprintf("replace %s by %s", args[0], args[1]) },
 		warning: "The quorum does not admit the lost machine again.",
 		text: func(args []string, s quorum.Status) string {
-			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\nGive the other nodes this list, too, before their next start.\n",
+			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\n"+
+				"Give the other nodes this list, too, before their next start.\n",
 				args[1], args[0], strings.Join(machinesLeft(s, args[:1], args[1:]), ","))
 		},
 	})
@@ -63,7 +66,8 @@ func (p *program) quorumReplaceCommand() *cobra.Command {
 
 func (p *program) quorumRemoveCommand() *cobra.Command {
 	return p.quorumChange(quorumChange{
-		name: "remove", args: "MACHINE...", short: "Remove machines, so that fewer keep the data", long: quorumRemoveHelp,
+		name: "remove", args: "MACHINE...", short: "Remove machines, so that fewer keep the data",
+		long:     quorumRemoveHelp,
 		examples: "  firn quorum remove ids-2:7420 ids-3:7420",
 		check: func(args []string) error {
 			if len(args) == 0 {
@@ -76,7 +80,8 @@ func (p *program) quorumRemoveCommand() *cobra.Command {
 		ask:     func(args []string) string { return "remove " + strings.Join(args, " and ") },
 		warning: "Fewer machines survive fewer losses.",
 		text: func(args []string, s quorum.Status) string {
-			return fmt.Sprintf("%s no longer keep data; the machines that do are now\n\n  --quorum %s\n\nGive all nodes this list before their next start.\n",
+			return fmt.Sprintf("%s no longer keep data; the machines that do are now\n\n  --quorum %s\n\n"+
+				"Give all nodes this list before their next start.\n",
 				strings.Join(args, " and "), strings.Join(machinesLeft(s, args, nil), ","))
 		},
 	})
@@ -136,7 +141,8 @@ func (p *program) quorumChange(d quorumChange) *cobra.Command {
 
 // unasked is the error where nobody can be asked.
 func (d quorumChange) unasked(args []string) error {
-	return usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without asking", d.name, d.ask(args))
+	return usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it "+
+		"without asking", d.name, d.ask(args))
 }
 
 // confirmChange shows the machines, and returns an error unless the right addresses are typed.
@@ -156,8 +162,8 @@ func (p *program) confirmChange(ctx context.Context, d quorumChange, args []stri
 	return nil
 }
 
-// machinesLeft are the machines that keep the data when some have left and others have come. The node that was asked may
-// not know yet that they have.
+// machinesLeft are the machines that keep the data when some have left and others have come. The node that was asked
+// may not know yet that they have.
 func machinesLeft(s quorum.Status, left, come []string) []string {
 	all := slices.Clone(come)
 	for _, address := range s.Record {

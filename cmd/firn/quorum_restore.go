@@ -36,7 +36,8 @@ Of a directory it checks that nobody else could.
 Stop the former cluster first. With --quorum-key-file restore asks its machines
 whether they run, and refuses if one does. It lists machines that do not answer.`
 
-const quorumRestoreExamples = `  firn quorum restore ids.backup --as ids-1:7420 --data-dir /var/lib/firn --quorum-key-file firn.key
+const quorumRestoreExamples = `  firn quorum restore ids.backup --as ids-1:7420 --data-dir /var/lib/firn \\
+    --quorum-key-file firn.key
   firn quorum restore /mnt/old/firn-data --as ids-1:7420`
 
 func (p *program) quorumRestoreCommand() *cobra.Command {
@@ -49,13 +50,17 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 		Args:    oneFile,
 	}
 	flags := c.Flags()
-	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as in --quorum; required", parseAddress)
+	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as in --quorum; required",
+		parseAddress)
 	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or missing")
-	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the former cluster's key: restore checks the backup's signature\nwith it, and asks the machines whether they run")
+	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file",
+		"the former cluster's key: restore checks the backup's signature\n"+
+			"with it, and asks the machines whether they run")
 	setting.Bool(flags, &r.Trust, "trust", "accept a backup without a signature, which anyone can have made")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if r.As == "" {
-			return usagef("%s needs the address of the machine that the directory is for; want --as such as ids-1:7420", c.CommandPath())
+			return usagef("%s needs the address of the machine that the directory is for; want --as such as ids-1:7420",
+				c.CommandPath())
 		}
 		r.Backup, r.Logger = args[0], newLogger(p.stderr, "text", slog.LevelWarn)
 		ctx := untilSignal(c.Context())
@@ -87,7 +92,8 @@ are ahead. They can't reserve more here: it refuses whoever belongs to another c
 	switch {
 	case len(r.Silent) > 0:
 		fmt.Fprintf(&text, "\nThese former machines did not answer whether they run: %s.\n"+
-			"Make sure that they do not: a majority of them could continue.\n", console.ShownText(strings.Join(r.Silent, ", ")))
+			"Make sure that they do not: a majority of them could continue.\n",
+			console.ShownText(strings.Join(r.Silent, ", ")))
 	case len(r.Machines) > 0:
 		text.WriteString("\nAll former machines were asked, and none keeps a cluster that runs.\n")
 	}

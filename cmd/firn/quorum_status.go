@@ -45,7 +45,8 @@ func (p *program) quorumStatusCommand() *cobra.Command {
 			var s quorum.Status
 			err := p.show(ctx, ask, quorumPath, &s, o.json, func() string { return p.quorumText(s) })
 			if err == nil && !s.Majority {
-				err = fmt.Errorf("%s; nodes give IDs only from the time that they have reserved", console.ShownText(calls.NoMajority(s)))
+				err = fmt.Errorf("%s; nodes give IDs only from the time that they have reserved",
+					console.ShownText(calls.NoMajority(s)))
 			}
 			return err
 		})
@@ -82,7 +83,10 @@ func (p *program) machineTable(s quorum.Status) string {
 		if m.Leader {
 			role += ", leader"
 		}
-		row := []string{console.Shown(m.Address), console.ShownText(cmp.Or(m.Node, "-")), console.ShownText(role), "-", "-", console.ShownText(cmp.Or(m.Version, "-")), "-", "-", machineState(s, m)}
+		row := []string{
+			console.Shown(m.Address), console.ShownText(cmp.Or(m.Node, "-")), console.ShownText(role), "-",
+			"-", console.ShownText(cmp.Or(m.Version, "-")), "-", "-", machineState(s, m),
+		}
 		if m.Role == quorum.Voter || m.Role == quorum.Learner {
 			row[3] = console.Number(float64(m.Behind))
 		}
@@ -100,7 +104,8 @@ func (p *program) machineTable(s quorum.Status) string {
 	return console.Table(columns, rows)
 }
 
-// machineState says whether a machine can be reached, and what it does. What the asked node waits for is told elsewhere.
+// machineState says whether a machine can be reached, and what it does. What the asked node waits for is told
+// elsewhere.
 func machineState(s quorum.Status, m quorum.Machine) string {
 	switch {
 	case m.Err != "":

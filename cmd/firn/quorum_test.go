@@ -20,11 +20,13 @@ import (
 // quorumServer serves a quorum to administrators, and returns a function that runs a command which asks it.
 func quorumServer(t *testing.T, q *servertest.Quorum) (firn func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	s := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}), &auth.Policy{Trusted: true}))
+	s := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}),
+		&auth.Policy{Trusted: true}))
 	t.Cleanup(s.Close)
 	return func(args ...string) (int, string, string) {
 		var out, errs strings.Builder
-		status := run(t.Context(), append([]string{"quorum"}, args...), []string{"FIRN_ADMIN=" + s.URL}, strings.NewReader(""), &out, &errs)
+		status := run(t.Context(), append([]string{"quorum"}, args...), []string{"FIRN_ADMIN=" + s.URL},
+			strings.NewReader(""), &out, &errs)
 		return status, out.String(), errs.String()
 	}
 }
@@ -52,26 +54,31 @@ func TestQuorumStatus(t *testing.T) {
 	if status, out, errs := firn("status"); status != 0 || out != quorumStatusText || errs != "" {
 		t.Errorf("%d, %s\n%s\nwant\n%s", status, errs, out, quorumStatusText)
 	}
-	if status, out, _ := firn("status", "--json"); status != 0 || !strings.HasPrefix(out, `{"cluster":"5f0c3a9be1d24c77",`) {
+	if status, out, _ := firn("status", "--json"); status != 0 ||
+		!strings.HasPrefix(out, `{"cluster":"5f0c3a9be1d24c77",`) {
 		t.Errorf("%d %s", status, out)
 	}
 	q.State.Majority = false
-	if status, out, errs := firn("status"); status != statusFailure || out != quorumStatusText || !strings.HasPrefix(errs, "firn: 1 of 2 machines is down (ids-3); nodes give IDs only ") {
+	if status, out, errs := firn("status"); status != statusFailure || out != quorumStatusText ||
+		!strings.HasPrefix(errs, "firn: 1 of 2 machines is down (ids-3); nodes give IDs only ") {
 		t.Errorf("%d, %s\n%s", status, errs, out)
 	}
 	back := q.State // it is no longer for those that are missing that there is no majority
 	q.State.Machines = slices.Clone(q.State.Machines)
 	q.State.Machines[1].Role = quorum.Voter
-	if status, _, errs := firn("status"); status != statusFailure || !strings.HasPrefix(errs, "firn: no majority of the machines of the quorum works yet; ") {
+	if status, _, errs := firn("status"); status != statusFailure ||
+		!strings.HasPrefix(errs, "firn: no majority of the machines of the quorum works yet; ") {
 		t.Errorf("two of three are back: %d, %s", status, errs)
 	}
 	q.State = back
-	if status, out, _ := firn("status", "--json"); status != statusFailure || !strings.Contains(out, `"majority":false`) {
+	if status, out, _ := firn("status", "--json"); status != statusFailure ||
+		!strings.Contains(out, `"majority":false`) {
 		t.Errorf("%d %s", status, out)
 	}
 	const waits = "a new cluster needs all machines; no answer from b"
 	q.State = quorum.Status{Waiting: waits, Machines: []quorum.Machine{
-		{Address: "a:7420", Role: quorum.Empty, Doing: waits}, {Address: "b\x1b:7420", Err: "no such host", Clock: time.Hour},
+		{Address: "a:7420", Role: quorum.Empty, Doing: waits},
+		{Address: "b\x1b:7420", Err: "no such host", Clock: time.Hour},
 	}}
 	want := `cluster   none known
 told by   a client, which keeps no data
@@ -92,8 +99,14 @@ func TestQuorumChanges(t *testing.T) {
 	q := threeNamed()
 	firn := quorumServer(t, q)
 	for _, tt := range []struct{ args, says, asked string }{
-		{"replace --yes ids-2:7420 ids-4:7420", "  firn serve --quorum ids-1:7420,ids-3:7420,ids-4:7420 ...\n", "replace ids-2:7420 ids-4:7420"},
-		{"replace --yes east-2 ids-4:7420", "ids-4:7420 takes the place of ids-2:7420", "replace ids-2:7420 ids-4:7420"},
+		{
+			"replace --yes ids-2:7420 ids-4:7420", "  firn serve --quorum ids-1:7420,ids-3:7420,ids-4:7420 ...\n",
+			"replace ids-2:7420 ids-4:7420",
+		},
+		{
+			"replace --yes east-2 ids-4:7420", "ids-4:7420 takes the place of ids-2:7420",
+			"replace ids-2:7420 ids-4:7420",
+		},
 		{"remove --yes ids-3:7420 east-2", "  --quorum ids-1:7420\n", "remove ids-3:7420 ids-2:7420"},
 		{"remove --yes ids-3:7420 ids-2:7420", "  --quorum ids-1:7420\n", "remove ids-3:7420 ids-2:7420"},
 	} {
@@ -106,7 +119,8 @@ func TestQuorumChanges(t *testing.T) {
 	}
 	asked := len(q.Asked())
 	for _, args := range []string{"replace ids-2:7420 ids-4:7420", "remove ids-3:7420"} {
-		if status, _, errs := firn(strings.Fields(args)...); status != statusUsage || !strings.Contains(errs, "add --yes") {
+		if status, _, errs := firn(strings.Fields(args)...); status != statusUsage ||
+			!strings.Contains(errs, "add --yes") {
 			t.Errorf("%s: %d %s", args, status, errs)
 		}
 	}
@@ -114,7 +128,8 @@ func TestQuorumChanges(t *testing.T) {
 		t.Errorf("it is asked for %q without --yes", q.Asked())
 	}
 	q.Err = errors.New(`"ids-9:7420" is none of the machines; there are ids-1:7420, ids-2:7420 and ids-3:7420`)
-	if status, _, errs := firn("remove", "--yes", "ids-9:7420"); status != statusFailure || !strings.Contains(errs, "there are ids-1:7420") {
+	if status, _, errs := firn("remove", "--yes", "ids-9:7420"); status != statusFailure ||
+		!strings.Contains(errs, "there are ids-1:7420") {
 		t.Errorf("%d %s", status, errs)
 	}
 }
@@ -142,7 +157,8 @@ func TestQuorumBackup(t *testing.T) {
 	first := q.Data
 	holds(file, first)
 	q.Data = "later"
-	if status, _, errs := firn("backup", file); status != statusUsage || !strings.Contains(errs, "exists; add --force") {
+	if status, _, errs := firn("backup", file); status != statusUsage ||
+		!strings.Contains(errs, "exists; add --force") {
 		t.Errorf("%d %s", status, errs)
 	}
 	holds(file, first)
@@ -150,10 +166,12 @@ func TestQuorumBackup(t *testing.T) {
 		t.Errorf("on standard output it is %q, with status %d", out, status)
 	}
 	q.Data, q.Err = strings.Repeat("part of it ", 1<<17), errors.New("the leader is lost")
-	if status, _, errs := firn("backup", "--force", file); status != statusFailure || !strings.Contains(errs, "the backup is incomplete") {
+	if status, _, errs := firn("backup", "--force", file); status != statusFailure ||
+		!strings.Contains(errs, "the backup is incomplete") {
 		t.Errorf("%d %s", status, errs)
 	}
-	if status, _, errs := firn("backup", "-"); status != statusFailure || !strings.Contains(errs, "the backup is incomplete") {
+	if status, _, errs := firn("backup", "-"); status != statusFailure ||
+		!strings.Contains(errs, "the backup is incomplete") {
 		t.Errorf("%d %s", status, errs)
 	}
 	holds(file, first)
@@ -172,13 +190,17 @@ func TestRestoredText(t *testing.T) {
 	c := quorum.RestoreConfig{Dir: "/var/lib/firn", As: "ids-1:7420"}
 	r := quorum.Restored{Former: "aa", Machines: []string{"a:1", "b:1"}, Silent: []string{"b:1"}}
 	text := restoredText(c, r)
-	for _, want := range []string{"for         ids-1:7420\n", "former      aa\n", "the longest window", "by default 30s, and 10s", "whether they run: b:1.\n", "--data-dir /var/lib/firn --quorum ids-1:7420,OTHER"} {
+	for _, want := range []string{
+		"for         ids-1:7420\n", "former      aa\n", "the longest window",
+		"by default 30s, and 10s", "whether they run: b:1.\n", "--data-dir /var/lib/firn --quorum ids-1:7420,OTHER",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
 	}
 	r.Silent = nil
-	if text := restoredText(c, r); !strings.Contains(text, "All former machines were asked") || strings.Contains(text, "Make sure") {
+	if text := restoredText(c, r); !strings.Contains(text, "All former machines were asked") ||
+		strings.Contains(text, "Make sure") {
 		t.Errorf("it says\n%s", text)
 	}
 	if text := restoredText(c, quorum.Restored{}); !strings.Contains(text, "former      a node alone") {

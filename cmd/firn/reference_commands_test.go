@@ -116,7 +116,9 @@ func flagList(c *cobra.Command, shared []string) string {
 			fmt.Fprintf(&own, "\n**%s**\n\n", serveGroups[i].title)
 		}
 		entry := flagEntry(f, "")
-		is := slices.ContainsFunc(shared, func(s string) bool { return s == entry || s == flagEntry(f, setting.Variable(f.Name)) })
+		is := slices.ContainsFunc(shared, func(s string) bool {
+			return s == entry || s == flagEntry(f, setting.Variable(f.Name))
+		})
 		switch {
 		case is && c.CommandPath() != "firn serve":
 			names = append(names, "`--"+f.Name+"`")
@@ -131,7 +133,8 @@ func flagList(c *cobra.Command, shared []string) string {
 		list = "\n" + list
 	}
 	if len(names) > 0 {
-		list += "\n" + wrapped(append([]string{"[Also](#flags-of-many-commands)"}, strings.Fields(strings.Join(names, ", "))...), "")
+		list += "\n" + wrapped(append([]string{"[Also](#flags-of-many-commands)"},
+			strings.Fields(strings.Join(names, ", "))...), "")
 	}
 	return list
 }
@@ -178,7 +181,8 @@ var also = append((&serverFlags{name: "server"}).names(), "admin", "layout", "ep
 // variable is the environment variable that sets a flag of a command, if there is one.
 func variable(c *cobra.Command, f *pflag.Flag) string {
 	path := c.CommandPath()
-	some := path == "firn gen sql" || !strings.HasPrefix(path, "firn gen") && path != "firn layout" && path != "firn doctor"
+	some := path == "firn gen sql" ||
+		!strings.HasPrefix(path, "firn gen") && path != "firn layout" && path != "firn doctor"
 	if path == "firn serve" || path == "firn doctor" && f.Name == "config" || some && slices.Contains(also, f.Name) {
 		return setting.Variable(f.Name)
 	}
@@ -241,7 +245,8 @@ func TestExamplesInTheHelp(t *testing.T) {
 				for len(words) > 0 && strings.HasPrefix(words[0], "FIRN_") && strings.Contains(words[0], "=") {
 					words = words[1:]
 				}
-				if len(words) < 2 || words[0] != "firn" || strings.HasSuffix(command, `\`) || strings.Contains(command, "$(") {
+				if len(words) < 2 || words[0] != "firn" || strings.HasSuffix(command, `\`) ||
+					strings.Contains(command, "$(") {
 					continue
 				}
 				found, rest, err := new(program).root(new(bool)).Find(words[1:])

@@ -60,9 +60,11 @@ func httpPage(t *testing.T) string {
 	always, shared := d.everywhere(t)
 	var page strings.Builder
 	page.WriteString(httpHead)
-	fmt.Fprintf(&page, "Besides the answers shown, each call under `/api/v1` can have %s.\n", strings.Join(always, ", "))
+	fmt.Fprintf(&page, "Besides the answers shown, each call under `/api/v1` can have %s.\n",
+		strings.Join(always, ", "))
 	for _, tag := range d.Tags {
-		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| call | right | | answers |\n|---|---|---|---|\n", tag.Name, tag.Description)
+		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| call | right | | answers |\n|---|---|---|---|\n", tag.Name,
+			tag.Description)
 		for _, path := range pathsInOrder(t) {
 			for _, method := range methods {
 				o, ok := d.Paths[path][method]
@@ -89,7 +91,8 @@ func httpPage(t *testing.T) string {
 					}
 					answers = append(answers, status)
 				}
-				fmt.Fprintf(&page, "| `%s %s` | %s | %s | %s |\n", strings.ToUpper(method), path, o.Right, strings.Join(text, " "), joinAnswers(answers))
+				fmt.Fprintf(&page, "| `%s %s` | %s | %s | %s |\n", strings.ToUpper(method), path, o.Right,
+					strings.Join(text, " "), joinAnswers(answers))
 			}
 		}
 	}
@@ -170,7 +173,8 @@ func readDocument(t *testing.T) (d document) {
 // pathsInOrder are the paths as the document has them.
 func pathsInOrder(t *testing.T) (paths []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^ {4}"(/[^"]*)": \{`).FindAllStringSubmatch(string(apidoc.Document()), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ {4}"(/[^"]*)": \{`).
+		FindAllStringSubmatch(string(apidoc.Document()), -1) {
 		paths = append(paths, m[1])
 	}
 	if d := readDocument(t); len(paths) != len(d.Paths) {

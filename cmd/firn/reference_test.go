@@ -30,12 +30,14 @@ func TestReference(t *testing.T) {
 		was, is := strings.Split(string(there), "\n"), strings.Split(made, "\n")
 		for i := range is {
 			if i >= len(was) || was[i] != is[i] {
-				t.Errorf("%s:%d is not what the program says; go test ./cmd/firn -run TestReference -update writes it again. Want\n%s", name, i+1, is[i])
+				t.Errorf("%s:%d is not what the program says; go test ./cmd/firn -run TestReference -update writes it "+
+					"again. Want\n%s", name, i+1, is[i])
 				break
 			}
 		}
 		if len(was) > len(is) {
-			t.Errorf("%s has %d lines more than the program says; go test ./cmd/firn -run TestReference -update writes it again", name, len(was)-len(is))
+			t.Errorf("%s has %d lines more than the program says; go test ./cmd/firn -run TestReference -update "+
+				"writes it again", name, len(was)-len(is))
 		}
 	}
 }

@@ -79,7 +79,8 @@ func TestSlowNetwork(t *testing.T) {
 			examining.Wait()
 			slow := fmt.Sprintf("warn etcd can read and write keys below %s/; a read takes ", config.Prefix)
 			if status != statusOK || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), slow) {
-				t.Errorf("firn doctor ended with %d and said\n%s%s\nwant the etcd to be slow, and nothing to fail", status, &out, &errs)
+				t.Errorf("firn doctor ended with %d and said\n%s%s\nwant the etcd to be slow, and nothing to fail",
+					status, &out, &errs)
 			}
 
 			time.Sleep(time.Until(since.Add(2 * ttl)))

@@ -15,7 +15,8 @@ import (
 
 // secretFile adds --output to a command that prints a secret.
 func secretFile(c *cobra.Command, output *string, what string) {
-	setting.Text(c.Flags(), output, "output", "file", "write "+what+" to this new file, which only its owner\ncan read (default: print it)")
+	setting.Text(c.Flags(), output, "output", "file",
+		"write "+what+" to this new file, which only its owner\ncan read (default: print it)")
 	must(c.MarkFlagFilename("output"))
 }
 
@@ -30,8 +31,8 @@ func (p *program) printSecret(output, text string) error {
 	return p.printf("%s", text)
 }
 
-// notForOthers returns an error when w is a file that others may open. It is too late to take it away from them: a shell has
-// made the file, and who has opened it since reads what is written later.
+// notForOthers returns an error when w is a file that others may open. It is too late to take it away from them: a
+// shell has made the file, and who has opened it since reads what is written later.
 func notForOthers(w io.Writer) error {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -42,7 +43,8 @@ func notForOthers(w io.Writer) error {
 		return err
 	}
 	if info.Mode().IsRegular() && files.ForOthers(info) {
-		return usagef("standard output is a file that others may open (mode %04o), and this is a secret; want --output FILE, which makes a file for its owner alone", info.Mode().Perm())
+		return usagef("standard output is a file that others may open (mode %04o), and this is a secret; want "+
+			"--output FILE, which makes a file for its owner alone", info.Mode().Perm())
 	}
 	return nil
 }

@@ -26,12 +26,13 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// administered starts a node with a store in memory, which runs until the test ends, and returns where it is administered
-// and the file of its secret.
+// administered starts a node with a store in memory, which runs until the test ends, and returns where it is
+// administered and the file of its secret.
 func administered(t *testing.T) (admin, file string) {
 	t.Helper()
 	c := node.Defaults()
-	c.HTTPAddr, c.AdminAddr, c.DataDir, c.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), 0
+	c.HTTPAddr, c.AdminAddr, c.DataDir, c.DrainDelay = "127.0.0.1:0", "127.0.0.1:0",
+		filepath.Join(t.TempDir(), "data"), 0
 	c.Store = func() (node.Store, error) { return memstore.NewService().Client("node"), nil }
 	n, err := node.New(c)
 	if err == nil {
@@ -63,8 +64,8 @@ func types(t *testing.T, args ...string) (status int, out string) {
 	return status, b.String()
 }
 
-// Who has started a node administers it, and finds its secret without being told where it is. Another user of this machine
-// may look, and no more. The secret is gone when the node is.
+// Who has started a node administers it, and finds its secret without being told where it is. Another user of this
+// machine may look, and no more. The secret is gone when the node is.
 func TestAdministration(t *testing.T) {
 	t.Parallel()
 	var file string
@@ -75,15 +76,22 @@ func TestAdministration(t *testing.T) {
 			t.Fatalf("the file of the secret: %v, %v", info, err)
 		}
 		for _, method := range []string{http.MethodPost, http.MethodDelete} { // without the secret
-			path := map[string]string{http.MethodPost: "/api/v1/sequencers/orders/attach", http.MethodDelete: "/api/v1/sequencers/orders"}[method]
+			path := map[string]string{
+				http.MethodPost:   "/api/v1/sequencers/orders/attach",
+				http.MethodDelete: "/api/v1/sequencers/orders",
+			}[method]
 			status, body, err := sendAs("", method, admin+path, "")
 			var answer httpapi.Locked
 			if err != nil || status != http.StatusUnauthorized || json.Unmarshal(body, &answer) != nil ||
-				answer.Error.Code != codes.Unauthenticated || answer.SecretFile != file || !strings.Contains(answer.Error.Message, file) {
+				answer.Error.Code != codes.Unauthenticated || answer.SecretFile != file ||
+				!strings.Contains(answer.Error.Message, file) {
 				t.Errorf("%s %s = %d %s, %v", method, path, status, body, err)
 			}
 		}
-		for _, path := range []string{"/api/v1/cluster", "/api/v1/sequencers", "/api/v1/cluster/log", "/metrics", "/ui/", "/api/v1/sequencers/default/nodes", "/debug/pprof/goroutine"} {
+		for _, path := range []string{
+			"/api/v1/cluster", "/api/v1/sequencers", "/api/v1/cluster/log", "/metrics",
+			"/ui/", "/api/v1/sequencers/default/nodes", "/debug/pprof/goroutine",
+		} {
 			if status, body, err := sendAs("", http.MethodGet, admin+path, ""); err != nil || status != http.StatusOK {
 				t.Errorf("GET %s = %d %s, %v", path, status, body, err)
 			}
@@ -96,12 +104,17 @@ func TestAdministration(t *testing.T) {
 				t.Errorf("firn cluster dashboard --admin %s ends with %d: %s", at, status, out)
 			}
 			for _, want := range []int{http.StatusOK, http.StatusUnauthorized} { // once
-				if status, body, err := sendAs("", http.MethodPost, admin+"/ui/login", `{"code":"`+code+`"}`); err != nil || status != want {
+				if status, body, err := sendAs("", http.MethodPost, admin+"/ui/login",
+					`{"code":"`+code+`"}`); err != nil || status != want {
 					t.Errorf("the login is answered %d %s, %v; want %d", status, body, err, want)
 				}
 			}
-			for _, command := range []string{"create orders --nodes 16", "attach orders", "detach orders", "destroy orders --yes"} {
-				if status, out := types(t, append(append([]string{"sequencer"}, strings.Fields(command)...), "--admin", at)...); status != 0 {
+			for _, command := range []string{
+				"create orders --nodes 16", "attach orders", "detach orders",
+				"destroy orders --yes",
+			} {
+				if status, out := types(t,
+					append(append([]string{"sequencer"}, strings.Fields(command)...), "--admin", at)...); status != 0 {
 					t.Errorf("firn sequencer %s --admin %s ends with %d: %s", command, at, status, out)
 				}
 			}
@@ -177,7 +190,11 @@ func newSquatter(t *testing.T, l net.Listener) *squatter {
 		}
 		w.WriteHeader(http.StatusUnauthorized)
 		_ = json.NewEncoder(w).Encode(httpapi.Locked{
-			Failure: httpapi.Failure{Error: httpapi.Error{Code: codes.Unauthenticated, Message: "show me the secret"}}, SecretFile: q.file,
+			Failure: httpapi.Failure{Error: httpapi.Error{
+				Code:    codes.Unauthenticated,
+				Message: "show me the secret",
+			}},
+			SecretFile: q.file,
 		})
 	}))
 	if l != nil {
@@ -197,9 +214,9 @@ func (q *squatter) takes() []string {
 	return shown
 }
 
-// A process that listens where no node does never learns the secret of a running node, whatever file it names: the command
-// does not show a file that is for another address or another network, or that holds no secret. All that the process can
-// learn is the secret of a node that has ended.
+// A process that listens where no node does never learns the secret of a running node, whatever file it names: the
+// command does not show a file that is for another address or another network, or that holds no secret. All that the
+// process can learn is the secret of a node that has ended.
 func TestSquatter(t *testing.T) {
 	t.Parallel()
 	admin, file := administered(t)
@@ -238,13 +255,17 @@ func TestSquatter(t *testing.T) {
 	}
 	for _, tt := range []struct{ what, file, says string }{
 		{"the secret of a node that lives", file, "it is for another address than " + at},
-		{"a secret in another network", write("network", regexp.MustCompile(" in .*").ReplaceAllString(good, " in net:[1]"), 0o600), "in another network"},
+		{"a secret in another network", write("network",
+			regexp.MustCompile(" in .*").ReplaceAllString(good, " in net:[1]"), 0o600), "in another network"},
 		{"a secret that others can read", write("read", good, 0o644), "others can get at it (mode 0644)"},
 		{"a secret that others can write", write("written", good, 0o620), "others can get at it (mode 0620)"},
 		{"a link to one", link, "too many levels of symbolic links"},
 		{"a pipe", pipe, "it is not a regular file"},
 		{"a token of firn token", write("token", dead+"\n", 0o600), "it is not the secret of a node"},
-		{"a short token", write("short", strings.Replace(good, dead, "firn_short", 1), 0o600), "it is not the secret of a node"},
+		{
+			"a short token", write("short", strings.Replace(good, dead, "firn_short", 1), 0o600),
+			"it is not the secret of a node",
+		},
 		{"an address elsewhere", write("elsewhere", secret("192.0.2.1:9080"), 0o600), "it is not the secret of a node"},
 		{"anything", "/etc/passwd", ""},
 		{"nothing", filepath.Join(dir, "nothing"), "no such file"},
@@ -278,7 +299,8 @@ func TestSquatter(t *testing.T) {
 	}
 	other := newSquatter(t, l)
 	other.file = file
-	if status, out := types(t, "sequencer", "destroy", "orders", "--yes", "--admin", "http://[::1]:"+port); status == 0 || !strings.Contains(out, "it is for another address") {
+	if status, out := types(t, "sequencer", "destroy", "orders", "--yes", "--admin",
+		"http://[::1]:"+port); status == 0 || !strings.Contains(out, "it is for another address") {
 		t.Errorf("firn asks ::1, and ends with %d: %s", status, out)
 	}
 	if status, out := types(t, "sequencer", "create", "orders", "--admin", "http://localhost:"+port); status != 0 {

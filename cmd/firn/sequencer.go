@@ -33,7 +33,8 @@ func (p *program) sequencerCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(), p.destroyCommand(), p.attachCommand(), p.detachCommand(),
+	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(), p.destroyCommand(), p.attachCommand(),
+		p.detachCommand(),
 		p.drainCommand(), p.undrainCommand(), p.moveCommand(), p.allocateCommand())
 	return c
 }

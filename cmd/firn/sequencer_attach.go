@@ -43,7 +43,9 @@ func (p *program) standCommand(do, short, long, example string) *cobra.Command {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var here calls.Here
 			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do), nil, &here)
-			return p.answer(body, err, o.json, func() string { return args[0] + ": " + console.ShownText(here.String()) + "\n" })
+			return p.answer(body, err, o.json, func() string {
+				return args[0] + ": " + console.ShownText(here.String()) + "\n"
+			})
 		})
 	}
 	return c

@@ -40,7 +40,9 @@ const createExamples = `  firn sequencer create orders
   firn sequencer create tweets --layout twitter --after 1541815603606036480
   firn sequencer create invoices --prefix inv --scattered`
 
-const randomStartHelp = "begin each tick's sequence at a random\nnumber: at low rates the IDs are then not all divisible by 4096, and\none of them does not tell how many came before it in its tick"
+const randomStartHelp = "begin each tick's sequence at a random\n" +
+	"number: at low rates the IDs are then not all divisible by 4096, and\n" +
+	"one of them does not tell how many came before it in its tick"
 
 // createOptions are the flags of firn sequencer create.
 type createOptions struct {
@@ -69,21 +71,35 @@ func (p *program) createCommand() *cobra.Command {
 		Args:    oneName,
 	}
 	flags := c.Flags()
-	setting.Number(flags, &o.nodes, "nodes", "", 1, "how many nodes can make IDs at a time (default: as many as the layout\nhas)")
-	setting.Add(flags, &o.allocation, "allocation", "nodes", "all", "how many nodes get a node ID: all that want one, a number such as\n3, or a share of the cluster such as 50%", parseAllocation)
+	setting.Number(flags, &o.nodes, "nodes", "", 1,
+		"how many nodes can make IDs at a time (default: as many as the layout\nhas)")
+	setting.Add(flags, &o.allocation, "allocation", "nodes", "all",
+		"how many nodes get a node ID: all that want one, a number such as\n3, or a share of the cluster such as 50%",
+		parseAllocation)
 	o.layout.add(c, flags)
-	setting.Duration(flags, &o.tick, "tick", "", time.Millisecond, "the tick of the layout, 1ms to 1s (default: that of the layout)")
+	setting.Duration(flags, &o.tick, "tick", "", time.Millisecond,
+		"the tick of the layout, 1ms to 1s (default: that of the layout)")
 	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node bits below the sequence bits")
-	setting.Add(flags, &o.after, "after", "ID", "", "all new IDs must exceed this decimal ID, the greatest that exists", firn.Parse)
-	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
-	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow, "how far ahead a node reserves time, at most its own --window; a\nshort window lets another node take over a node ID soon after a\ncrash (default: that of each node)")
-	setting.Text(flags, &o.prefix, "prefix", "text", "what prefixed IDs begin with, before an underscore: 1 to 16 of a-z\nand 0-9, the first a letter (default: none)")
-	setting.Bool(flags, &o.scattered, "scattered", "spread the IDs over the whole range of numbers, as keys for a\nstore that is split into ranges; they do not sort by time")
+	setting.Add(flags, &o.after, "after", "ID", "", "all new IDs must exceed this decimal ID, the greatest that exists",
+		firn.Parse)
+	setting.Add(flags, &o.attach, "attach", "policy", "on-demand",
+		"what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
+	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow,
+		"how far ahead a node reserves time, at most its own --window; a\n"+
+			"short window lets another node take over a node ID soon after a\ncrash (default: that of each node)")
+	setting.Text(flags, &o.prefix, "prefix", "text",
+		"what prefixed IDs begin with, before an underscore: 1 to 16 of a-z\n"+
+			"and 0-9, the first a letter (default: none)")
+	setting.Bool(flags, &o.scattered, "scattered",
+		"spread the IDs over the whole range of numbers, as keys for a\n"+
+			"store that is split into ranges; they do not sort by time")
 	setting.Bool(flags, &o.random, "random-start", randomStartHelp)
 	setting.Bool(flags, &o.dryRun, "dry-run", "show the definition, and ask no server")
 	o.add(flags, "print a JSON object")
-	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
-	must(c.RegisterFlagCompletionFunc("allocation", cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("attach",
+		cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("allocation",
+		cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := p.fromEnvironment(flags, "layout", "epoch"); err != nil {
 			return err
@@ -174,7 +190,8 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 	}
 	l := d.IDLayout()
 	s := calls.StatusSequencer{
-		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Allocation: d.Allocation, Until: calls.Until(l), Rate: l.Rate(),
+		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Allocation: d.Allocation,
+		Until: calls.Until(l), Rate: l.Rate(),
 	}
 	if asJSON {
 		return p.printf("%s\n", marshal(struct {
@@ -186,7 +203,8 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 			Rate       float64            `json:"rate"`
 		}{name, d, l.String(), s.Capacity, s.Until, s.Rate}))
 	}
-	return p.printf("create would make %s as follows; its definition never changes\n\n%s", name, linesText(definitionLines(s)))
+	return p.printf("create would make %s as follows; its definition never changes\n\n%s", name,
+		linesText(definitionLines(s)))
 }
 
 // create has a server create a sequencer, and prints it.
@@ -203,7 +221,9 @@ func (p *program) create(ctx context.Context, ask remote.Client, n httpapi.NewSe
 	if status == http.StatusCreated {
 		what = "is created"
 	}
-	return p.answer(body, nil, asJSON, func() string { return fmt.Sprintf("%s %s\n\n%s", n.Name, what, sequencerText(s.StatusSequencer)) })
+	return p.answer(body, nil, asJSON, func() string {
+		return fmt.Sprintf("%s %s\n\n%s", n.Name, what, sequencerText(s.StatusSequencer))
+	})
 }
 
 // conflict tells how what is in force differs from what was wanted, if that is the error.
@@ -221,6 +241,8 @@ func (p *program) conflict(name string, err error, asJSON bool) error {
 	for _, d := range c.Differences {
 		rows = append(rows, []string{console.Shown(d.Field), console.ShownText(d.InForce), console.ShownText(d.Wanted)})
 	}
-	fmt.Fprintf(p.stderr, "firn: a sequencer %q exists with another definition; use it as it is, or choose another name\n\n%s", name, console.Table(columns, rows))
+	fmt.Fprintf(p.stderr,
+		"firn: a sequencer %q exists with another definition; use it as it is, or choose another name\n\n%s", name,
+		console.Table(columns, rows))
 	return errReported
 }

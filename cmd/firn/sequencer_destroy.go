@@ -66,7 +66,8 @@ const mostHolders = 20
 
 // confirmDestroy shows who uses a sequencer, and returns an error unless its name is typed.
 func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name string) error {
-	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add --yes to destroy it without asking", name)
+	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add "+
+		"--yes to destroy it without asking", name)
 	if !console.IsTerminal(p.stdin) {
 		return unasked
 	}
@@ -94,17 +95,21 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 		text += fmt.Sprintf("and %d more\n", more)
 	}
 	if rate, ok := givenPerSecond(ctx, ask, name); ok {
-		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.Base, console.Plural(rate, "ID"))
+		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.Base,
+			console.Plural(rate, "ID"))
 	}
 	if rate, ok := together(ctx, ask, name); ok {
-		text += fmt.Sprintf("By their latest pulses all nodes together give %s of it a second.\n", console.Plural(rate, "ID"))
+		text += fmt.Sprintf("By their latest pulses all nodes together give %s of it a second.\n",
+			console.Plural(rate, "ID"))
 	} else {
 		text += "How many IDs of it all nodes give is not known.\n"
 	}
 	if s.Share != nil {
 		text += "The policy has members serve it; without it they serve the others.\n"
 	}
-	fmt.Fprintf(p.stderr, "%s\nDestroying it is permanent, on every node: calls for its IDs then fail.\nType its name to destroy it: ", text)
+	fmt.Fprintf(p.stderr,
+		"%s\nDestroying it is permanent, on every node: calls for its IDs then fail.\nType its name to destroy it: ",
+		text)
 	typed, err := p.typed(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -135,13 +140,14 @@ func (p *program) typed(ctx context.Context) (string, error) {
 	}
 }
 
-// givenPerSecond measures for a second how many IDs of a sequencer a server gives. It is not ok where the server does not
-// tell.
+// givenPerSecond measures for a second how many IDs of a sequencer a server gives. It is not ok where the server does
+// not tell.
 func givenPerSecond(ctx context.Context, ask remote.Client, name string) (rate int64, ok bool) {
 	given := func() (n float64, ok bool) {
 		_, body, err := ask.Read(ctx, http.MethodGet, "/metrics", nil)
 		for line := range bytes.Lines(body) {
-			if text, found := bytes.CutPrefix(line, fmt.Appendf(nil, "firn_ids_given_total{sequencer=%q} ", name)); found {
+			if text, found := bytes.CutPrefix(line,
+				fmt.Appendf(nil, "firn_ids_given_total{sequencer=%q} ", name)); found {
 				n, err = strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)
 				return n, err == nil
 			}
@@ -179,7 +185,8 @@ func together(ctx context.Context, ask remote.Client, name string) (rate int64, 
 func destroyedText(name string, d calls.Destroyed) string {
 	switch {
 	case d.Until != nil:
-		return name + " is destroyed; nodes that are out of reach may still make IDs of it until " + moment(*d.Until) + "\n"
+		return name + " is destroyed; nodes that are out of reach may still make IDs of it until " + moment(*d.Until) +
+			"\n"
 	case d.Message != "":
 		return name + " is destroyed; nodes that are out of reach may still make IDs of it for a while\n"
 	default:

@@ -19,7 +19,8 @@ NODE is a member's ID or name as firn cluster status shows it, or an unambiguous
 beginning of it. Ask any server.`
 
 func (p *program) drainCommand() *cobra.Command {
-	return p.placeCommand("drain", "Keep a node from attaching to a sequencer", drainHelp, "is drained; firn sequencer undrain ends that")
+	return p.placeCommand("drain", "Keep a node from attaching to a sequencer", drainHelp,
+		"is drained; firn sequencer undrain ends that")
 }
 
 const undrainHelp = `Undrain lets a node attach to a sequencer again, after firn sequencer drain. A
@@ -35,14 +36,18 @@ func (p *program) undrainCommand() *cobra.Command {
 func (p *program) placeCommand(do, short, long, done string) *cobra.Command {
 	var o lookOptions
 	c := &cobra.Command{
-		Use: do + " SEQUENCER NODE", Short: short, Long: long, Example: "  firn sequencer " + do + " orders ids-2", Args: named("SEQUENCER", "NODE"),
+		Use: do + " SEQUENCER NODE", Short: short, Long: long, Example: "  firn sequencer " + do + " orders ids-2",
+		Args: named("SEQUENCER", "NODE"),
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var placed calls.Placed
-			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do), marshal(httpapi.Meaning{Member: args[1]}), &placed)
-			return p.answer(body, err, o.json, func() string { return args[0] + ": " + nodeName(placed.Member, placed.Owner) + " " + done + "\n" })
+			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do),
+				marshal(httpapi.Meaning{Member: args[1]}), &placed)
+			return p.answer(body, err, o.json, func() string {
+				return args[0] + ": " + nodeName(placed.Member, placed.Owner) + " " + done + "\n"
+			})
 		})
 	}
 	return c

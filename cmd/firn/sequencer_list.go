@@ -73,8 +73,10 @@ func (p *program) listTable(all []calls.StatusSequencer) string {
 	var rows [][]string
 	for _, s := range all {
 		rows = append(rows, []string{
-			console.Shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
-			strconv.Itoa(len(s.Drained)), forText(s), console.Number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), console.ShownText(s.Here.String()),
+			console.Shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10),
+			strconv.Itoa(len(s.Waiting)),
+			strconv.Itoa(len(s.Drained)), forText(s), console.Number(s.Rate),
+			s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), console.ShownText(s.Here.String()),
 		})
 	}
 	return console.Table(columns, rows)

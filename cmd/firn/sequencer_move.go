@@ -47,7 +47,8 @@ func (p *program) moveCommand() *cobra.Command {
 				return err
 			}
 			var placed calls.Placed
-			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/move"), marshal(httpapi.Move{Node: &node, To: args[2]}), &placed)
+			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/move"),
+				marshal(httpapi.Move{Node: &node, To: args[2]}), &placed)
 			return p.answer(body, err, o.json, func() string {
 				return fmt.Sprintf("%s: node ID %d moves to %s\n", args[0], node, nodeName(placed.Member, placed.Owner))
 			})

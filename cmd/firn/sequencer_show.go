@@ -69,7 +69,8 @@ func definitionLines(s calls.StatusSequencer) [][2]string {
 		{"sequencer", console.Shown(s.Name)},
 		{"layout", l.String()},
 		{"nodes", nodesText(s)},
-		{"IDs", fmt.Sprintf("%s a second under each node ID, %s in each tick", console.Number(s.Rate), console.Number(math.Ldexp(1, l.SequenceBits)))},
+		{"IDs", fmt.Sprintf("%s a second under each node ID, %s in each tick", console.Number(s.Rate),
+			console.Number(math.Ldexp(1, l.SequenceBits)))},
 		{"numbers", numbersText(idBits(s.Definition))},
 		{"until", moment(s.Until) + timeLeft(time.Until(s.Until))},
 	}
@@ -86,7 +87,8 @@ func definitionLines(s calls.StatusSequencer) [][2]string {
 		lines = append(lines, [2]string{"prefix", prefix})
 	}
 	if s.Definition.Scattered {
-		lines = append(lines, [2]string{"scattered", "IDs are keys all over the range of numbers, and do not sort by time"})
+		lines = append(lines,
+			[2]string{"scattered", "IDs are keys all over the range of numbers, and do not sort by time"})
 	}
 	if s.Definition.RandomStart {
 		lines = append(lines, [2]string{"start", "the sequence of each tick begins at a random number"})
@@ -129,7 +131,8 @@ func nodesText(s calls.StatusSequencer) string {
 		text += fmt.Sprintf(", rounded up to %s", console.Plural(all, "node ID"))
 	}
 	if nodes, err := s.Region.Nodes(s.Definition); err == nil && s.Region != (cluster.Region{}) {
-		text += fmt.Sprintf(", of which the region %v has %s, %d to %d", s.Region, console.Plural(nodes.Size(), "node ID"), nodes.From, nodes.To)
+		text += fmt.Sprintf(", of which the region %v has %s, %d to %d", s.Region,
+			console.Plural(nodes.Size(), "node ID"), nodes.From, nodes.To)
 	}
 	text += fmt.Sprintf(", for %v", s.Allocation)
 	if created := s.Definition.Allocation; s.Allocation != created {

@@ -15,7 +15,8 @@ func TestDestroyedText(t *testing.T) {
 		`{"name":"orders","destroyed":true}`: "orders is destroyed\n",
 		`{"name":"orders","destroyed":true,"until":"2026-11-21T14:00:00Z","message":"m"}`: "orders is destroyed; " +
 			"nodes that are out of reach may still make IDs of it until 2026-11-21T14:00:00Z\n",
-		`{"name":"orders","destroyed":true,"message":"m"}`: "orders is destroyed; nodes that are out of reach may still make IDs of it for a while\n",
+		`{"name":"orders","destroyed":true,"message":"m"}`: "orders is destroyed; nodes that are out of reach may " +
+			"still make IDs of it for a while\n",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodDelete || r.URL.Path != "/api/v1/sequencers/orders" {
@@ -25,10 +26,12 @@ func TestDestroyedText(t *testing.T) {
 			fmt.Fprint(w, answer)
 		}))
 		l := looked{url: server.URL}
-		if status, out, errs := l.firn(t, "sequencer destroy orders --yes"); status != statusOK || out != want || errs != "" {
+		if status, out, errs := l.firn(t, "sequencer destroy orders --yes"); status != statusOK || out != want ||
+			errs != "" {
 			t.Errorf("%s: status %d, %q, %q; want %q", answer, status, out, errs, want)
 		}
-		if status, out, errs := l.firn(t, "sequencer destroy orders --json --yes"); status != statusOK || out != answer || errs != "" {
+		if status, out, errs := l.firn(t, "sequencer destroy orders --json --yes"); status != statusOK ||
+			out != answer || errs != "" {
 			t.Errorf("%s: status %d, %q, %q", answer, status, out, errs)
 		}
 		server.Close()

@@ -41,96 +41,178 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text := func(into *string, name, kind, text, usage string) {
 		setting.Add(flags, into, name, kind, text, usage, func(s string) (string, error) { return s, nil })
 	}
-	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", d.HTTPAddr, "where to listen for HTTP; port 0 takes any free port", parseListener)
-	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", "", "where to listen for administrators, or none; an address that other\nmachines can reach requires --tokens (default: 127.0.0.1, and the\nport of --http-addr plus 1000, or 9080 without a port)", parseListenerOrNone)
+	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", d.HTTPAddr,
+		"where to listen for HTTP; port 0 takes any free port", parseListener)
+	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", "",
+		"where to listen for administrators, or none; an address that other\n"+
+			"machines can reach requires --tokens (default: 127.0.0.1, and the\n"+
+			"port of --http-addr plus 1000, or 9080 without a port)", parseListenerOrNone)
 	setting.Add(flags, &o.GRPCAddr, "grpc-addr", "address", noAddress, "where to listen for gRPC", parseListenerOrNone)
-	setting.Add(flags, &o.RedisAddr, "redis-addr", "address", noAddress, "where to listen for Redis clients", parseListenerOrNone)
-	setting.Add(flags, &o.MetricsAddr, "metrics-addr", "address", noAddress, "where to serve /metrics, /livez and /readyz without tokens;\n--http-addr then has no /metrics", parseListenerOrNone)
-	setting.Add(flags, &o.SocketMode, "socket-mode", "mode", "0600", "permissions of Unix sockets: 0600 lets only the node's user\nconnect, 0660 its group too, 0666 all users of this machine", parseMode)
-	text(&o.TokensFile, "tokens", "file", "", "YAML file with the tokens of all callers, see firn token; reloaded\nwhen it changes (default: anyone may take IDs)")
-	text(&o.SealKeyFile, "seal-key-file", "file", "", "keys that seal and open IDs, see firn seal-key; reloaded when it\nchanges (default: no ID is sealed)")
-	text(&o.TLS.Cert, "tls-cert", "file", "", "PEM certificate: all addresses but Unix sockets then require TLS;\nreloaded when it changes, like the next two")
+	setting.Add(flags, &o.RedisAddr, "redis-addr", "address", noAddress, "where to listen for Redis clients",
+		parseListenerOrNone)
+	setting.Add(flags, &o.MetricsAddr, "metrics-addr", "address", noAddress,
+		"where to serve /metrics, /livez and /readyz without tokens;\n--http-addr then has no /metrics",
+		parseListenerOrNone)
+	setting.Add(flags, &o.SocketMode, "socket-mode", "mode", "0600",
+		"permissions of Unix sockets: 0600 lets only the node's user\n"+
+			"connect, 0660 its group too, 0666 all users of this machine", parseMode)
+	text(&o.TokensFile, "tokens", "file", "",
+		"YAML file with the tokens of all callers, see firn token; reloaded\n"+
+			"when it changes (default: anyone may take IDs)")
+	text(&o.SealKeyFile, "seal-key-file", "file", "",
+		"keys that seal and open IDs, see firn seal-key; reloaded when it\nchanges (default: no ID is sealed)")
+	text(&o.TLS.Cert, "tls-cert", "file", "",
+		"PEM certificate: all addresses but Unix sockets then require TLS;\n"+
+			"reloaded when it changes, like the next two")
 	text(&o.TLS.Key, "tls-key", "file", "", "PEM key of that certificate")
-	text(&o.TLS.ClientCA, "tls-client-ca", "file", "", "PEM certificates of the CAs of clients: clients must then show a\ncertificate")
-	setting.Number(flags, &o.MaxConnections, "max-connections", "", 1, "how many connections callers may have at a time, over all\naddresses; a new one closes the oldest idle one (default: what\nmemory and open files allow, at most 16384)")
-	setting.Number(flags, &o.MaxCalls, "max-calls", "", 1, "how many calls are served at a time; the node refuses more at once\n(default: what memory allows, at most 10000)")
+	text(&o.TLS.ClientCA, "tls-client-ca", "file", "",
+		"PEM certificates of the CAs of clients: clients must then show a\ncertificate")
+	setting.Number(flags, &o.MaxConnections, "max-connections", "", 1,
+		"how many connections callers may have at a time, over all\n"+
+			"addresses; a new one closes the oldest idle one (default: what\n"+
+			"memory and open files allow, at most 16384)")
+	setting.Number(flags, &o.MaxCalls, "max-calls", "", 1,
+		"how many calls are served at a time; the node refuses more at once\n"+
+			"(default: what memory allows, at most 10000)")
 
-	setting.Number(flags, &o.MaxSequencers, "max-sequencers", strconv.Itoa(calls.DefaultMaxSequencers), 1, "how many sequencers the cluster may have before this node refuses\nto create another")
+	setting.Number(flags, &o.MaxSequencers, "max-sequencers", strconv.Itoa(calls.DefaultMaxSequencers), 1,
+		"how many sequencers the cluster may have before this node refuses\nto create another")
 
-	setting.Add(flags, &o.store, "store", "store", "", "where the data is: postgres://USER@HOST:PORT/DATABASE,\nzookeeper://HOST:PORT,.../PATH, quorum://HOST:PORT,...,\netcd://HOST:PORT,.../PREFIX, etcds:// and zookeepers:// for TLS,\nor a directory for the embedded etcd; --data-dir, --quorum and\n--etcd are short forms (default: --data-dir)", stores.Parse)
+	setting.Add(flags, &o.store, "store", "store", "",
+		"where the data is: postgres://USER@HOST:PORT/DATABASE,\n"+
+			"zookeeper://HOST:PORT,.../PATH, quorum://HOST:PORT,...,\n"+
+			"etcd://HOST:PORT,.../PREFIX, etcds:// and zookeepers:// for TLS,\n"+
+			"or a directory for the embedded etcd; --data-dir, --quorum and\n"+
+			"--etcd are short forms (default: --data-dir)", stores.Parse)
 
-	text(&o.DataDir, "data-dir", "directory", d.DataDir, "where the embedded etcd keeps its data, for one process at a time")
+	text(&o.DataDir, "data-dir", "directory", d.DataDir,
+		"where the embedded etcd keeps its data, for one process at a time")
 	setting.Bool(flags, &o.Moved, "moved", "accept a data directory that was moved here; nobody may use the\noriginal")
 
-	setting.Add(flags, &o.Quorum.Machines, "quorum", setting.KindList, "", "the 1, 3 or 5 machines that keep the data: host:port, separated by\ncommas; the same on every node", setting.ParseList)
-	text(&o.Quorum.KeyFile, "quorum-key-file", "file", "", "the machines' key, or a client key, see firn quorum key (default:\nno key, for loopback addresses only)")
-	text(&o.Quorum.Self, "quorum-addr", "address", "", "which of the machines this one is, or none (default: the one whose\nhost is a name or an address of this machine)")
-	setting.Add(flags, &o.Quorum.Listen, "quorum-listen", "address", "", "where to listen for the other machines (default: the port of this\nmachine's address in --quorum, on all interfaces)", parseAddress)
-	text(&o.Quorum.CAFile, "quorum-ca", "file", "", "PEM certificates of your own CA, instead of the key: certificates\nname the host of a machine, or client.quorum.firn.internal for a\nclient")
+	setting.Add(flags, &o.Quorum.Machines, "quorum", setting.KindList, "",
+		"the 1, 3 or 5 machines that keep the data: host:port, separated by\ncommas; the same on every node",
+		setting.ParseList)
+	text(&o.Quorum.KeyFile, "quorum-key-file", "file", "",
+		"the machines' key, or a client key, see firn quorum key (default:\nno key, for loopback addresses only)")
+	text(&o.Quorum.Self, "quorum-addr", "address", "",
+		"which of the machines this one is, or none (default: the one whose\n"+
+			"host is a name or an address of this machine)")
+	setting.Add(flags, &o.Quorum.Listen, "quorum-listen", "address", "",
+		"where to listen for the other machines (default: the port of this\n"+
+			"machine's address in --quorum, on all interfaces)", parseAddress)
+	text(&o.Quorum.CAFile, "quorum-ca", "file", "",
+		"PEM certificates of your own CA, instead of the key: certificates\n"+
+			"name the host of a machine, or client.quorum.firn.internal for a\nclient")
 	text(&o.Quorum.CertFile, "quorum-cert", "file", "", "PEM certificate of that CA to show to the others")
 	text(&o.Quorum.CertKeyFile, "quorum-cert-key", "file", "", "PEM key of that certificate")
 
-	setting.Add(flags, &o.Etcd.Endpoints, "etcd", setting.KindList, "", "the servers of an etcd cluster: host:port or https://host:port,\nseparated by commas", setting.ParseList)
-	text(&o.Etcd.CAFile, "etcd-ca", "file", "", "PEM certificates of the CAs of etcd's servers (default: the\nsystem's)")
+	setting.Add(flags, &o.Etcd.Endpoints, "etcd", setting.KindList, "",
+		"the servers of an etcd cluster: host:port or https://host:port,\nseparated by commas", setting.ParseList)
+	text(&o.Etcd.CAFile, "etcd-ca", "file", "",
+		"PEM certificates of the CAs of etcd's servers (default: the\nsystem's)")
 	text(&o.Etcd.CertFile, "etcd-cert", "file", "", "PEM certificate to show to etcd; reloaded for each connection")
 	text(&o.Etcd.KeyFile, "etcd-key", "file", "", "PEM key of that certificate")
 	text(&o.Etcd.Username, "etcd-user", "name", "", "log in to etcd as this user")
-	text(&o.Etcd.Password, "etcd-password", "text", "", "the user's password; other users of this machine can see flags")
+	text(&o.Etcd.Password, "etcd-password", "text", "",
+		"the user's password; other users of this machine can see flags")
 	text(&o.passwordFile, "etcd-password-file", "file", "", "a file with the password")
-	text(&o.Etcd.Prefix, "etcd-prefix", "path", etcdstore.DefaultPrefix, "prefix of firn's keys in etcd; another prefix is another cluster")
+	text(&o.Etcd.Prefix, "etcd-prefix", "path", etcdstore.DefaultPrefix,
+		"prefix of firn's keys in etcd; another prefix is another cluster")
 
-	text(&o.Postgres.PasswordFile, "postgres-password-file", "file", "", "a file with the password of the user in --store postgres://; read\nagain for each connection")
-	text(&o.Postgres.CAFile, "postgres-ca", "file", "", "PEM certificates of the CAs of PostgreSQL's servers; firn then\nuses TLS only")
-	text(&o.Postgres.CertFile, "postgres-cert", "file", "", "PEM certificate to show to PostgreSQL; read again for each connection")
+	text(&o.Postgres.PasswordFile, "postgres-password-file", "file", "",
+		"a file with the password of the user in --store postgres://; read\nagain for each connection")
+	text(&o.Postgres.CAFile, "postgres-ca", "file", "",
+		"PEM certificates of the CAs of PostgreSQL's servers; firn then\nuses TLS only")
+	text(&o.Postgres.CertFile, "postgres-cert", "file", "",
+		"PEM certificate to show to PostgreSQL; read again for each connection")
 	text(&o.Postgres.KeyFile, "postgres-key", "file", "", "PEM key of that certificate")
-	text(&o.Postgres.Schema, "postgres-schema", "name", pgstore.DefaultSchema, "the schema for firn's tables; another schema is another cluster")
+	text(&o.Postgres.Schema, "postgres-schema", "name", pgstore.DefaultSchema,
+		"the schema for firn's tables; another schema is another cluster")
 
-	text(&o.ZooKeeper.Username, "zookeeper-user", "name", "", "log in to ZooKeeper as this user, by SASL with DIGEST-MD5")
-	text(&o.ZooKeeper.PasswordFile, "zookeeper-password-file", "file", "", "a file with the password; read again for each connection")
-	text(&o.ZooKeeper.CAFile, "zookeeper-ca", "file", "", "PEM certificates of the CAs of ZooKeeper's servers (default: the\nsystem's)")
-	text(&o.ZooKeeper.CertFile, "zookeeper-cert", "file", "", "PEM certificate to show to ZooKeeper; read again for each connection")
+	text(&o.ZooKeeper.Username, "zookeeper-user", "name", "",
+		"log in to ZooKeeper as this user, by SASL with DIGEST-MD5")
+	text(&o.ZooKeeper.PasswordFile, "zookeeper-password-file", "file", "",
+		"a file with the password; read again for each connection")
+	text(&o.ZooKeeper.CAFile, "zookeeper-ca", "file", "",
+		"PEM certificates of the CAs of ZooKeeper's servers (default: the\nsystem's)")
+	text(&o.ZooKeeper.CertFile, "zookeeper-cert", "file", "",
+		"PEM certificate to show to ZooKeeper; read again for each connection")
 	text(&o.ZooKeeper.KeyFile, "zookeeper-key", "file", "", "PEM key of that certificate")
 
 	o.layout.add(c, flags)
 	setting.Number(flags, &o.node, "node", "", 0, "use this node ID in the default sequencer (default: any free one)")
-	setting.Add(flags, &o.Region, "region", "slice", "", "use this share of every sequencer's node IDs, such as 2/8 (the\nthird of eight), for a cluster that is one of several regions\n(default: all node IDs)", parseRegion)
-	setting.Number(flags, &o.datacenter, "datacenter", "", 0, "the region as the number of a datacenter of --layout: with 5\ndatacenter bits 11 is --region 11/32")
-	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1, "how many node IDs, up to 64, to ask for in every sequencer; the\nnode makes that many times the IDs of one, in parallel")
+	setting.Add(flags, &o.Region, "region", "slice", "",
+		"use this share of every sequencer's node IDs, such as 2/8 (the\n"+
+			"third of eight), for a cluster that is one of several regions\n(default: all node IDs)", parseRegion)
+	setting.Number(flags, &o.datacenter, "datacenter", "", 0,
+		"the region as the number of a datacenter of --layout: with 5\ndatacenter bits 11 is --region 11/32")
+	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1,
+		"how many node IDs, up to 64, to ask for in every sequencer; the\n"+
+			"node makes that many times the IDs of one, in parallel")
 	setting.Bool(flags, &o.RandomStart, "random-start", "in the default sequencer, "+randomStartHelp)
 
-	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, peer.MaxWindow, "how far ahead a node reserves time in the store, and so how long\nit gives IDs without the store; at most 1h")
-	setting.DurationIn(flags, &o.TTL, "ttl", d.TTL.String(), time.Second, peer.MaxTTL, "how long a node may be silent before others may take its node ID,\n1s to 10m")
+	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, peer.MaxWindow,
+		"how far ahead a node reserves time in the store, and so how long\nit gives IDs without the store; at most 1h")
+	setting.DurationIn(flags, &o.TTL, "ttl", d.TTL.String(), time.Second, peer.MaxTTL,
+		"how long a node may be silent before others may take its node ID,\n1s to 10m")
 	setting.Bool(flags, &o.Wait, "wait", "at the start, wait when no node ID is free or the clock is wrong")
-	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on", "what to do if an earlier clock made IDs far ahead of this one:\ngo-on (new IDs are unique, but smaller), or wait until the clock\ncatches up", parseOrder)
-	setting.Bool(flags, &o.NoForward, "no-forward", "never ask another node for IDs of a sequencer for which this one\nhas no node ID")
-	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach", "attach to a sequencer only by firn sequencer attach, never because\nof a call for an ID")
+	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on",
+		"what to do if an earlier clock made IDs far ahead of this one:\n"+
+			"go-on (new IDs are unique, but smaller), or wait until the clock\ncatches up", parseOrder)
+	setting.Bool(flags, &o.NoForward, "no-forward",
+		"never ask another node for IDs of a sequencer for which this one\nhas no node ID")
+	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach",
+		"attach to a sequencer only by firn sequencer attach, never because\nof a call for an ID")
 
-	setting.Add(flags, &o.TextIDs, "json-ids", "type", "number", "how JSON has IDs unless a call says otherwise: number, which\nJavaScript rounds above 2^53, or string", textOr("number"))
-	setting.Add(flags, &o.RedisTexts, "redis-ids", "type", "integer", "how INCR, INCRBY and FIRN.NEXT reply: integer, which JavaScript\nclients round above 2^53, or string", textOr("integer"))
-	setting.Add(flags, &o.Leaf, "compat", "service", "", "answer the HTTP calls of another ID service, too: leaf, where a\nkey names a sequencer, or leaf=NAME, where\n/api/snowflake/get/{key} gives IDs of the sequencer NAME for any\nkey", parseCompat)
+	setting.Add(flags, &o.TextIDs, "json-ids", "type", "number",
+		"how JSON has IDs unless a call says otherwise: number, which\nJavaScript rounds above 2^53, or string",
+		textOr("number"))
+	setting.Add(flags, &o.RedisTexts, "redis-ids", "type", "integer",
+		"how INCR, INCRBY and FIRN.NEXT reply: integer, which JavaScript\nclients round above 2^53, or string",
+		textOr("integer"))
+	setting.Add(flags, &o.Leaf, "compat", "service", "",
+		"answer the HTTP calls of another ID service, too: leaf, where a\n"+
+			"key names a sequencer, or leaf=NAME, where\n"+
+			"/api/snowflake/get/{key} gives IDs of the sequencer NAME for any\nkey", parseCompat)
 
-	setting.Add(flags, &o.Name, "name", "name", "", "the node's name in status, log, alerts and dashboard; firn appends a\nnumber if another node has it (default: the host's name)", parseName)
+	setting.Add(flags, &o.Name, "name", "name", "",
+		"the node's name in status, log, alerts and dashboard; firn appends a\n"+
+			"number if another node has it (default: the host's name)", parseName)
 
-	setting.Duration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0, "how long a stopping node serves on, not ready, so that balancers\nnotice")
-	setting.Duration(flags, &o.ShutdownTimeout, "shutdown-timeout", d.ShutdownTimeout.String(), least, "how long calls may then take to finish")
+	setting.Duration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0,
+		"how long a stopping node serves on, not ready, so that balancers\nnotice")
+	setting.Duration(flags, &o.ShutdownTimeout, "shutdown-timeout", d.ShutdownTimeout.String(), least,
+		"how long calls may then take to finish")
 
 	formats, levels := []string{"text", "json"}, []string{"debug", "info", "warn", "error"}
-	setting.Add(flags, &o.logFormat, "log-format", "format", "text", "text or json; logs go to standard error", setting.OneOf(formats...))
-	setting.Add(flags, &o.logLevel, "log-level", "level", "info", "the lowest level that is logged: "+strings.Join(levels, ", "), parseLevel(levels))
-	setting.Add(flags, &o.OTLPEndpoint, "otlp-endpoint", "URL", "", "send traces of calls to this OpenTelemetry receiver, over\nOTLP/gRPC: http://host:port, or https:// for TLS (default: no\ntraces)", parseEndpoint)
-	setting.Add(flags, &o.OTLPRatio, "otlp-ratio", setting.KindShare, strconv.FormatFloat(d.OTLPRatio, 'f', -1, 64), "share of calls to trace, 0 to 1: of calls without a trace, and of\ncalls with a sampled one", parseRatio)
+	setting.Add(flags, &o.logFormat, "log-format", "format", "text", "text or json; logs go to standard error",
+		setting.OneOf(formats...))
+	setting.Add(flags, &o.logLevel, "log-level", "level", "info",
+		"the lowest level that is logged: "+strings.Join(levels, ", "), parseLevel(levels))
+	setting.Add(flags, &o.OTLPEndpoint, "otlp-endpoint", "URL", "",
+		"send traces of calls to this OpenTelemetry receiver, over\n"+
+			"OTLP/gRPC: http://host:port, or https:// for TLS (default: no\ntraces)", parseEndpoint)
+	setting.Add(flags, &o.OTLPRatio, "otlp-ratio", setting.KindShare, strconv.FormatFloat(d.OTLPRatio, 'f', -1, 64),
+		"share of calls to trace, 0 to 1: of calls without a trace, and of\ncalls with a sampled one", parseRatio)
 
-	text(&o.Journal, "journal", "file", "", "append to this file what the node does about its node IDs, and the\nIDs that it gives, for firn journal; calls for IDs then wait for\nthe file (default: no journal)")
+	text(&o.Journal, "journal", "file", "",
+		"append to this file what the node does about its node IDs, and the\n"+
+			"IDs that it gives, for firn journal; calls for IDs then wait for\nthe file (default: no journal)")
 
 	text(&o.config, "config", "file", "", "YAML file with more settings, named as the flags without dashes")
 
 	must(c.MarkFlagDirname("data-dir"))
 	must(c.MarkFlagFilename("config", "yaml", "yml"))
-	must(c.RegisterFlagCompletionFunc("if-ids-are-ahead", cobra.FixedCompletions([]string{"go-on", "wait"}, cobra.ShellCompDirectiveNoFileComp)))
-	must(c.RegisterFlagCompletionFunc("json-ids", cobra.FixedCompletions([]string{"number", "string"}, cobra.ShellCompDirectiveNoFileComp)))
-	must(c.RegisterFlagCompletionFunc("redis-ids", cobra.FixedCompletions([]string{"integer", "string"}, cobra.ShellCompDirectiveNoFileComp)))
-	must(c.RegisterFlagCompletionFunc("compat", cobra.FixedCompletions([]string{"leaf"}, cobra.ShellCompDirectiveNoFileComp)))
-	must(c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("if-ids-are-ahead",
+		cobra.FixedCompletions([]string{"go-on", "wait"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("json-ids",
+		cobra.FixedCompletions([]string{"number", "string"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("redis-ids",
+		cobra.FixedCompletions([]string{"integer", "string"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("compat",
+		cobra.FixedCompletions([]string{"leaf"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("log-format",
+		cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp)))
 }
 
@@ -181,7 +263,8 @@ func parseEndpoint(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" ||
 		u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%.80q is not an address of an OTLP receiver; want http://host:port, or https:// for TLS", text)
+		return "", fmt.Errorf("%.80q is not an address of an OTLP receiver; want http://host:port, or https:// for TLS",
+			text)
 	}
 	return text, nil
 }

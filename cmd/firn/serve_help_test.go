@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Every flag of serve is in one group of its help, every group has flags, and commands that borrow the flags don't repeat
-// them.
+// Every flag of serve is in one group of its help, every group has flags, and commands that borrow the flags don't
+// repeat them.
 func TestServeHelpIsInGroups(t *testing.T) {
 	help := func(args ...string) string {
 		t.Helper()

@@ -72,14 +72,18 @@ func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured
 
 // exposed warns of passwords that stand on the command line.
 func exposed(flags *pflag.FlagSet, from setting.Sources) (all []doctor.Finding) {
-	for name, file := range map[string]string{"store": "--postgres-password-file", "etcd-password": "--etcd-password-file"} {
+	for name, file := range map[string]string{
+		"store":         "--postgres-password-file",
+		"etcd-password": "--etcd-password-file",
+	} {
 		f := flags.Lookup(name)
 		if !f.Changed || from[name] != "" || name == "store" && stores.Redact(f.Value.String()) == f.Value.String() {
 			continue
 		}
 		all = append(all, doctor.Finding{
-			Level: doctor.Warn, About: name, Found: "it has a password, which every user of this machine can see in the list of processes",
-			Do: "give the password in the file that " + file + " names, and change it",
+			Level: doctor.Warn, About: name,
+			Found: "it has a password, which every user of this machine can see in the list of processes",
+			Do:    "give the password in the file that " + file + " names, and change it",
 		})
 	}
 	return all
@@ -109,7 +113,8 @@ func (p *program) greet(n *node.Node) {
 	case admin != "":
 		what, login := "and look at the cluster with a browser:", ui.Login{Code: n.Login()}
 		if login.Code != "" {
-			what = "and look at the cluster with a browser (this address is good once; firn cluster dashboard prints another):"
+			what = "and look at the cluster with a browser (this address is good once; firn cluster dashboard prints " +
+				"another):"
 		}
 		fmt.Fprintf(p.stderr, "%s\n\n  %s\n\n", what, login.Address(admin))
 	}
@@ -150,7 +155,8 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 		return s, err
 	}
 	if _, err := s.Layout.TickAt(time.Now()); err != nil {
-		// It is no usageError: a clock can be set right while the configuration stays, so that another start may succeed.
+		// It is no usageError: a clock can be set right while the configuration stays, so that another start may
+		// succeed.
 		return s, fmt.Errorf("this machine's clock is wrong, or %s: %w", from.Of("epoch"), err)
 	}
 	if flags.Changed("node") {
@@ -199,20 +205,30 @@ func setStore(s *node.Config, at stores.Address, flags *pflag.FlagSet, from sett
 }
 
 // given is how each store is chosen.
-var given = map[stores.Kind]string{stores.Etcd: "--etcd", stores.Quorum: "--quorum", stores.Postgres: "--store postgres://...", stores.ZooKeeper: "--store zookeeper://..."}
+var given = map[stores.Kind]string{
+	stores.Etcd: "--etcd", stores.Quorum: "--quorum",
+	stores.Postgres: "--store postgres://...", stores.ZooKeeper: "--store zookeeper://...",
+}
 
 // storeFlags are the flags that are for one store alone.
 var storeFlags = map[stores.Kind][]string{
 	stores.ZooKeeper: {"zookeeper-user", "zookeeper-password-file", "zookeeper-ca", "zookeeper-cert", "zookeeper-key"},
 	stores.Postgres:  {"postgres-password-file", "postgres-ca", "postgres-cert", "postgres-key", "postgres-schema"},
-	stores.Etcd:      {"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file", "etcd-prefix"},
-	stores.Quorum:    {"quorum-key-file", "quorum-addr", "quorum-listen", "quorum-ca", "quorum-cert", "quorum-cert-key"},
+	stores.Etcd: {
+		"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file",
+		"etcd-prefix",
+	},
+	stores.Quorum: {
+		"quorum-key-file", "quorum-addr", "quorum-listen", "quorum-ca", "quorum-cert",
+		"quorum-cert-key",
+	},
 }
 
 // setAccess checks who may come in, and where.
 func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error {
 	for name, file := range map[string]string{
-		"tokens": s.TokensFile, "seal-key-file": s.SealKeyFile, "tls-cert": s.TLS.Cert, "tls-key": s.TLS.Key, "tls-client-ca": s.TLS.ClientCA,
+		"tokens": s.TokensFile, "seal-key-file": s.SealKeyFile, "tls-cert": s.TLS.Cert, "tls-key": s.TLS.Key,
+		"tls-client-ca": s.TLS.ClientCA,
 	} {
 		if flags.Changed(name) && file == "" { // a variable of a shell that is not set must not let everybody in
 			return usagef("%s is empty; want the name of a file, or leave it out", from.Of(name))
@@ -223,7 +239,8 @@ func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error
 			return usagef("%s has no effect without --%s; give both", from.Of(pair[0]), pair[1])
 		}
 	}
-	if flags.Changed("socket-mode") && !slices.ContainsFunc([]string{s.HTTPAddr, s.AdminAddr, s.GRPCAddr, s.RedisAddr, s.MetricsAddr}, unixsocket.Is) {
+	if flags.Changed("socket-mode") &&
+		!slices.ContainsFunc([]string{s.HTTPAddr, s.AdminAddr, s.GRPCAddr, s.RedisAddr, s.MetricsAddr}, unixsocket.Is) {
 		return usagef("%s has no effect without an address such as unix:/run/firn/firn.sock", from.Of("socket-mode"))
 	}
 	if !flags.Changed("admin-addr") {
@@ -237,7 +254,8 @@ func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error
 			number += adminPortAbove
 		}
 		if number > math.MaxUint16 {
-			return usagef("%s: there is no port %d for administrators; name their address with --admin-addr", from.Of("http-addr"), number)
+			return usagef("%s: there is no port %d for administrators; name their address with --admin-addr",
+				from.Of("http-addr"), number)
 		}
 		s.AdminAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
 	}

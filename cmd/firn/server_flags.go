@@ -28,13 +28,15 @@ func (s *serverFlags) addPublic(fs *pflag.FlagSet) {
 // addAdmin adds the flags of who administers.
 func (s *serverFlags) addAdmin(fs *pflag.FlagSet) {
 	s.name = "admin"
-	setting.Add(fs, &s.url, s.name, "URL", "http://127.0.0.1:9080", "the server to ask, at its address for administrators", remote.ParseURL)
+	setting.Add(fs, &s.url, s.name, "URL", "http://127.0.0.1:9080",
+		"the server to ask, at its address for administrators", remote.ParseURL)
 	s.add(fs)
 }
 
 func (s *serverFlags) add(fs *pflag.FlagSet) {
 	setting.Text(fs, &s.TokenFile, "token-file", "file", "a file with the token for the server")
-	setting.Text(fs, &s.CA, "ca", "file", "PEM certificates of the CAs of the server's certificate (default:\nthe system's)")
+	setting.Text(fs, &s.CA, "ca", "file",
+		"PEM certificates of the CAs of the server's certificate (default:\nthe system's)")
 	setting.Text(fs, &s.Cert, "cert", "file", "PEM certificate to show to the server")
 	setting.Text(fs, &s.Key, "key", "file", "PEM key of that certificate")
 }
@@ -52,11 +54,15 @@ func (s *serverFlags) client() (remote.Client, error) {
 	c.Token = token
 	switch path, err := unixsocket.Parse(s.url); {
 	case err == nil && config != nil:
-		return c, usagef("--%s: %s is a Unix socket, without TLS, and --ca, --cert and --key are for TLS; leave them out", s.name, s.url)
+		return c, usagef("--%s: %s is a Unix socket, without TLS, and --ca, --cert and --key are for TLS; leave "+
+			"them out", s.name, s.url)
 	case err == nil:
 		c.HTTP = &http.Client{Transport: unixsocket.Transport(http.DefaultTransport.(*http.Transport), path)}
 	case config != nil:
-		c.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
+		c.HTTP = &http.Client{Transport: &http.Transport{
+			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment,
+			ForceAttemptHTTP2: true,
+		}}
 	}
 	return c, nil
 }

@@ -32,7 +32,8 @@ type process struct {
 	log bytes.Buffer
 }
 
-var listening = regexp.MustCompile(`msg=listening addr=(\S+)(?: admin_addr=(\S+))?(?: grpc_addr=(\S+))?(?: redis_addr=(\S+))?(?: metrics_addr=(\S+))?|"msg":"listening","addr":"([^"]+)"`)
+var listening = regexp.MustCompile(`msg=listening addr=(\S+)(?: admin_addr=(\S+))?(?: grpc_addr=(\S+))?(?: ` +
+	`redis_addr=(\S+))?(?: metrics_addr=(\S+))?|"msg":"listening","addr":"([^"]+)"`)
 
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[1] != "firn" {
@@ -43,7 +44,10 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	s := &process{cmd: exec.Command(self), end: make(chan struct{})}
 	s.cmd.Args = args[1:]
 	s.cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "TMPDIR", "GORACE", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_HTTP_ADR", "FIRN_CONFIG", "NOTIFY_SOCKET", "WATCHDOG_USEC"} {
+	for _, name := range []string{
+		"HOME", "TMPDIR", "GORACE", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_HTTP_ADR",
+		"FIRN_CONFIG", "NOTIFY_SOCKET", "WATCHDOG_USEC",
+	} {
 		s.cmd.Env = append(s.cmd.Env, name+"="+ts.Getenv(name))
 	}
 	stderr, err := s.cmd.StderrPipe()
@@ -122,7 +126,8 @@ func unready(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("%s answers %d %s, %v; want why it is not ready: %s\n%s", args[0], status, body, err, args[1], s.read())
+			ts.Fatalf("%s answers %d %s, %v; want why it is not ready: %s\n%s", args[0], status, body, err,
+				args[1], s.read())
 		}
 	}
 }

@@ -43,7 +43,8 @@ func onSockets(t *testing.T, dir string, change func(*node.Config)) (stop func()
 	t.Helper()
 	c := node.Defaults()
 	at := func(name string) string { return "unix:" + filepath.Join(dir, name+".sock") }
-	c.HTTPAddr, c.AdminAddr, c.GRPCAddr, c.RedisAddr, c.MetricsAddr = at("http"), at("admin"), at("grpc"), at("redis"), at("metrics")
+	c.HTTPAddr, c.AdminAddr, c.GRPCAddr, c.RedisAddr, c.MetricsAddr = at("http"), at("admin"), at("grpc"),
+		at("redis"), at("metrics")
 	c.DataDir, c.DrainDelay = filepath.Join(t.TempDir(), "data"), 0
 	c.Store = func() (node.Store, error) { return memstore.NewService().Client("node"), nil }
 	if change != nil {
@@ -91,26 +92,69 @@ func TestUnixSockets(t *testing.T) {
 		{[]string{"id", "--server", at("http") + "x"}, 1, "no answer from " + at("http") + "x: dial unix "},
 		{[]string{"id", "--server", "unix:http.sock"}, 78, "want one with an absolute path"},
 		{[]string{"id", "--server", at("http"), "--ca", "x"}, 78, "--ca: "},
-		{[]string{"bench", "--server", at("http"), "--count", "100", "--batch", "7", "--concurrency", "2"}, 0, "none among 100 IDs"},
-		{[]string{"bench", "--protocol", "grpc", "--server", at("grpc"), "--count", "100", "--batch", "7", "--concurrency", "2"}, 0, "none among 100 IDs"},
-		{[]string{"bench", "--protocol", "redis", "--server", at("redis"), "--count", "100", "--batch", "7", "--concurrency", "2"}, 0, "none among 100 IDs"},
+		{
+			[]string{"bench", "--server", at("http"), "--count", "100", "--batch", "7", "--concurrency", "2"},
+			0,
+			"none among 100 IDs",
+		},
+		{[]string{
+			"bench", "--protocol", "grpc", "--server", at("grpc"), "--count", "100", "--batch", "7",
+			"--concurrency", "2",
+		}, 0, "none among 100 IDs"},
+		{[]string{
+			"bench", "--protocol", "redis", "--server", at("redis"), "--count", "100", "--batch", "7",
+			"--concurrency", "2",
+		}, 0, "none among 100 IDs"},
 		{[]string{"cluster", "status", "--wide", "--admin", at("admin")}, 0, "http=" + at("http")},
 		{[]string{"sequencer", "create", "orders", "--admin", at("admin")}, 0, ""}, // with the node's own secret
 		{[]string{"id", "--server", at("http"), "--sequencer", "orders"}, 0, ""},
 		{[]string{"cluster", "dashboard", "--admin", at("admin")}, 78, "browsers do not open Unix sockets"},
-		{[]string{"doctor", "--http-addr", at("http"), "--admin-addr", at("admin"), "--redis-addr", at("redis"), "--grpc-addr", at("free"), "--data-dir", filepath.Join(dir, "d")}, 0, at("redis") + ": a node serves there"},
-		{[]string{"doctor", "--http-addr", at("free"), "--admin-addr", at("none/admin"), "--data-dir", filepath.Join(dir, "d")}, 1, "no such file or directory"},
-		{[]string{"serve", "--http-addr", at("http"), "--data-dir", filepath.Join(dir, "d")}, 1, "can't listen on " + at("http") + ": another process listens there; end it, or choose another path; --http-addr sets another address"},
-		{[]string{"serve", "--http-addr", at("a"), "--redis-addr", at("a")}, 78, "--redis-addr: --http-addr is " + at("a") + ", too; want another socket for each"},
-		{[]string{"serve", "--http-addr", "unix:/" + strings.Repeat("a", 107)}, 78, "has 108 bytes; a Unix socket's can have at most 107"},
-		{[]string{"serve", "--socket-mode", "0660"}, 78, "--socket-mode has no effect without an address such as unix:"},
+		{
+			[]string{
+				"doctor", "--http-addr", at("http"), "--admin-addr", at("admin"), "--redis-addr", at("redis"),
+				"--grpc-addr", at("free"), "--data-dir", filepath.Join(dir, "d"),
+			},
+			0,
+			at("redis") + ": a node serves there",
+		},
+		{[]string{
+			"doctor", "--http-addr", at("free"), "--admin-addr", at("none/admin"), "--data-dir",
+			filepath.Join(dir, "d"),
+		}, 1, "no such file or directory"},
+		{
+			[]string{"serve", "--http-addr", at("http"), "--data-dir", filepath.Join(dir, "d")},
+			1,
+			"can't listen on " + at("http") +
+				": another process listens there; end it, or choose another path; --http-addr sets another address",
+		},
+		{
+			[]string{"serve", "--http-addr", at("a"), "--redis-addr", at("a")},
+			78,
+			"--redis-addr: --http-addr is " + at("a") + ", too; want another socket for each",
+		},
+		{
+			[]string{"serve", "--http-addr", "unix:/" + strings.Repeat("a", 107)},
+			78,
+			"has 108 bytes; a Unix socket's can have at most 107",
+		},
+		{
+			[]string{"serve", "--socket-mode", "0660"},
+			78,
+			"--socket-mode has no effect without an address such as unix:",
+		},
 		{[]string{"serve", "--http-addr", at("a"), "--socket-mode", "0666x"}, 78, `"0666x" is not a mode of a socket`},
 		{[]string{"serve", "--http-addr", at("a"), "--socket-mode", "1777"}, 78, `"1777" is not a mode`},
 		{[]string{"serve", "--http-addr", at("a"), "--socket-mode", "0060"}, 78, `"0060" is not a mode`},
-		{[]string{"serve", "--http-addr", "systemd:http"}, 1, "can't listen on systemd:http: systemd passes no socket to the process; want one with FileDescriptorName=http"},
+		{
+			[]string{"serve", "--http-addr", "systemd:http"},
+			1,
+			"can't listen on systemd:http: systemd passes no socket to the process; want one with " +
+				"FileDescriptorName=http",
+		},
 	} {
 		if status, out := types(t, tt.args...); status != tt.status || !strings.Contains(out, tt.says) {
-			t.Errorf("firn %s ends with %d: %s\nwant %d, and %q", strings.Join(tt.args, " "), status, out, tt.status, tt.says)
+			t.Errorf("firn %s ends with %d: %s\nwant %d, and %q", strings.Join(tt.args, " "), status, out,
+				tt.status, tt.says)
 		}
 	}
 	c, err := client.New([]string{at("http"), at("nowhere")})
@@ -175,7 +219,10 @@ func TestNoTLSOverUnixSockets(t *testing.T) {
 	dir := shortDir(t)
 	ca := certtest.NewAuthority(t, "firn")
 	cert, key := ca.Issue("firn", x509.ExtKeyUsageServerAuth, time.Time{})
-	files := conns.TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ClientCA: filepath.Join(dir, "ca")}
+	files := conns.TLSFiles{
+		Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"),
+		ClientCA: filepath.Join(dir, "ca"),
+	}
 	for path, data := range map[string][]byte{files.Cert: cert, files.Key: key, files.ClientCA: ca.PEM} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -184,7 +231,8 @@ func TestNoTLSOverUnixSockets(t *testing.T) {
 	port := proxytest.FixedAddress(t)
 	onSockets(t, dir, func(c *node.Config) { c.TLS, c.MetricsAddr = files, port })
 	for protocol, name := range map[string]string{"http": "http", "grpc": "grpc", "redis": "redis"} {
-		if status, out := types(t, "bench", "--protocol", protocol, "--server", "unix:"+filepath.Join(dir, name+".sock"), "--count", "2", "--concurrency", "1"); status != 0 {
+		if status, out := types(t, "bench", "--protocol", protocol, "--server",
+			"unix:"+filepath.Join(dir, name+".sock"), "--count", "2", "--concurrency", "1"); status != 0 {
 			t.Errorf("%s: %d: %s", protocol, status, out)
 		}
 	}
@@ -207,7 +255,8 @@ func started(t *testing.T, names string, sockets []net.Listener, text string, ar
 	if err := os.Symlink(self, link); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, link}, args...)...)
+	c := exec.CommandContext(t.Context(), "sh",
+		append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, link}, args...)...)
 	c.Dir = t.TempDir()
 	c.Env = append(os.Environ(), "LISTEN_FDNAMES="+names, fmt.Sprintf("LISTEN_FDS=%d", len(sockets)))
 	for _, l := range sockets {
@@ -259,8 +308,12 @@ func TestSocketActivation(t *testing.T) {
 	web, redis, spare := listen("tcp", "127.0.0.1:0"), listen("unix", path), listen("tcp", "127.0.0.1:0")
 	t.Run("all", func(t *testing.T) {
 		log := started(t, "web:redis:spare", []net.Listener{web, redis, spare}, "msg=listening",
-			"serve", "--http-addr", "systemd:web", "--redis-addr", "systemd:redis", "--admin-addr", "none", "--drain-delay", "0s")
-		for _, want := range []string{"addr=" + web.Addr().String(), "redis_addr=unix:" + path, `msg="systemd passes sockets that no flag names" names=[spare]`} {
+			"serve", "--http-addr", "systemd:web", "--redis-addr", "systemd:redis", "--admin-addr", "none",
+			"--drain-delay", "0s")
+		for _, want := range []string{
+			"addr=" + web.Addr().String(), "redis_addr=unix:" + path,
+			`msg="systemd passes sockets that no flag names" names=[spare]`,
+		} {
 			if !strings.Contains(log, want) {
 				t.Errorf("the log has no %s:\n%s", want, log)
 			}
@@ -268,7 +321,8 @@ func TestSocketActivation(t *testing.T) {
 		if err := becomesReady("http://" + web.Addr().String()); err != nil {
 			t.Error(err)
 		}
-		if status, out := types(t, "bench", "--protocol", "redis", "--server", "unix:"+path, "--count", "10", "--concurrency", "1"); status != 0 {
+		if status, out := types(t, "bench", "--protocol", "redis", "--server", "unix:"+path, "--count", "10",
+			"--concurrency", "1"); status != 0 {
 			t.Errorf("%d: %s", status, out)
 		}
 	})
@@ -276,12 +330,14 @@ func TestSocketActivation(t *testing.T) {
 		t.Errorf("systemd's socket: %v", err)
 	}
 	for name, want := range map[string]string{
-		"systemd:api": `can't listen on systemd:api: systemd passes only web to the process; want one with FileDescriptorName=api`,
+		"systemd:api": `can't listen on systemd:api: systemd passes only web to the process; want one with ` +
+			`FileDescriptorName=api`,
 		"systemd:two": `systemd passes 2 sockets of this name; want one`,
 	} {
 		names := map[string]string{"systemd:api": "web:web", "systemd:two": "two:two"}[name]
 		started(t, names, []net.Listener{web, spare}, want, "serve", "--http-addr", name, "--admin-addr", "none")
 	}
 	all := listen("tcp", "0.0.0.0:0") // for administrators, without tokens
-	started(t, "admin", []net.Listener{all}, "others can reach ", "serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "systemd:admin")
+	started(t, "admin", []net.Listener{all}, "others can reach ", "serve", "--http-addr", "127.0.0.1:0", "--admin-addr",
+		"systemd:admin")
 }

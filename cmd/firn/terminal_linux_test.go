@@ -60,15 +60,22 @@ func TestColours(t *testing.T) {
 	for _, tt := range []struct{ command, want string }{
 		{"decode --form hex abc", "\x1b[31mfirn:\x1b[0m \"abc\""},
 		{"doctor --settings --http-adr :1", "\x1b[31mfirn:\x1b[0m unknown flag"},
-		{"doctor --http-addr 127.0.0.1:0 --admin-addr none --data-dir " + t.TempDir(), "\n\x1b[32mok\x1b[0m    layout "},
-		{"id --server 127.0.0.1:1", "\x1b[33mfirn: warning:\x1b[0m FIRN_SERVR is not used; did you mean FIRN_SERVER?\n\x1b[31mfirn:\x1b[0m"},
+		{
+			"doctor --http-addr 127.0.0.1:0 --admin-addr none --data-dir " + t.TempDir(),
+			"\n\x1b[32mok\x1b[0m    layout ",
+		},
+		{
+			"id --server 127.0.0.1:1",
+			"\x1b[33mfirn: warning:\x1b[0m FIRN_SERVR is not used; did you mean FIRN_SERVER?\n\x1b[31mfirn:\x1b[0m",
+		},
 	} {
 		env := []string{"TERM=xterm", "FIRN_SERVR=x"}
 		if _, shown := onTerminal(t, env, "", strings.Fields(tt.command)...); !strings.Contains(shown, tt.want) {
 			t.Errorf("%s shows %q; want %q", tt.command, shown, tt.want)
 		}
 		for _, without := range []string{"NO_COLOR=1", "TERM=dumb"} {
-			if _, shown := onTerminal(t, append(env, without), "", strings.Fields(tt.command)...); strings.Contains(shown, "\x1b") || shown == "" {
+			if _, shown := onTerminal(t, append(env, without), "",
+				strings.Fields(tt.command)...); strings.Contains(shown, "\x1b") || shown == "" {
 				t.Errorf("%s with %s shows %q", tt.command, without, shown)
 			}
 		}
@@ -77,10 +84,13 @@ func TestColours(t *testing.T) {
 
 // A terminal gets what is wrong in lines that fit it; others get a line for each problem.
 func TestStatusOnTerminal(t *testing.T) {
-	const why = "IDs may exist up to 2094-11-05T10:00:00Z, 24819 days ahead of the clock, so that its own would be unique, but smaller"
+	const why = "IDs may exist up to 2094-11-05T10:00:00Z, 24819 days ahead of the clock, so that its own would be " +
+		"unique, but smaller"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"at":"2026-11-22T10:00:00Z","problems":[{"level":"error","effect":"ids-2 gives no IDs","cause":%q,"since":"2026-11-22T09:59:00Z","do":"Wait.","link":"L"},
-			{"level":"warning","effect":"ids-3 is gone","cause":"its pulse has ended","do":"Start it.","link":"L"}]}`, why)
+		fmt.Fprintf(w, `{"at":"2026-11-22T10:00:00Z","problems":[{"level":"error","effect":"ids-2 gives no IDs",
+			"cause":%q,"since":"2026-11-22T09:59:00Z","do":"Wait.","link":"L"},
+			{"level":"warning","effect":"ids-3 is gone","cause":"its pulse has ended",
+			"do":"Start it.","link":"L"}]}`, why)
 	}))
 	defer server.Close()
 	status, shown := onTerminal(t, []string{"NO_COLOR=1"}, "", "cluster", "status", "--admin", server.URL)
@@ -94,7 +104,8 @@ warning  ids-3 is gone: its pulse has ended. Start it. L
 		t.Errorf("status %d, %s", status, shown)
 	}
 	var out, errs strings.Builder
-	if run(t.Context(), []string{"cluster", "status", "--admin", server.URL}, nil, strings.NewReader(""), &out, &errs); !strings.Contains(out.String(), ": "+why+". Wait. L\n") {
+	if run(t.Context(), []string{"cluster", "status", "--admin", server.URL}, nil, strings.NewReader(""), &out,
+		&errs); !strings.Contains(out.String(), ": "+why+". Wait. L\n") {
 		t.Errorf("without a terminal: %s%s", out.String(), errs.String())
 	}
 }
@@ -108,9 +119,12 @@ func TestDestroyAsks(t *testing.T) {
 		case "GET/api/v1/sequencers/orders":
 			fmt.Fprint(w, `{"name":"orders","capacity":128,"share":40}`)
 		case "GET/api/v1/sequencers/orders/nodes":
-			fmt.Fprint(w, `{"nodes":[{"node":3,"live":true,"owner":"ids-1","since":"2026-11-22T10:00:00Z"},{"node":4,"live":false}]}`)
+			fmt.Fprint(w,
+				`{"nodes":[{"node":3,"live":true,"owner":"ids-1","since":"2026-11-22T10:00:00Z"},{"node":4,`+
+					`"live":false}]}`)
 		case "GET/metrics":
-			fmt.Fprintf(w, "firn_ids_given_total{sequencer=\"default\"} 7\nfirn_ids_given_total{sequencer=\"orders\"} %d\n", given)
+			fmt.Fprintf(w,
+				"firn_ids_given_total{sequencer=\"default\"} 7\nfirn_ids_given_total{sequencer=\"orders\"} %d\n", given)
 			given += 1e6
 		case "GET/api/v1/cluster":
 			fmt.Fprintf(w, `{"sequencers":[{"name":"default","given_rate":9000},{"name":"orders"%s}]}`, known)
@@ -130,17 +144,23 @@ func TestDestroyAsks(t *testing.T) {
 		known  string // of the rate of all nodes
 		also   string
 	}{
-		{"yes\n", statusFailure, "firn: orders is not destroyed: \"yes\" is not its name\n", `,"given_rate":611.5`, "By their latest pulses all nodes together give 612 IDs of it a second."},
+		{
+			"yes\n", statusFailure, "firn: orders is not destroyed: \"yes\" is not its name\n", `,"given_rate":611.5`,
+			"By their latest pulses all nodes together give 612 IDs of it a second.",
+		},
 		{"\x04", statusUsage, "add --yes", `,"given_rate":0`, "all nodes together give 0 IDs of it a second."},
 		{"orders\n", statusOK, "orders is destroyed\n", "", "How many IDs of it all nodes give is not known."},
 	} {
 		destroyed, known = false, tt.known
 		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, args...)
-		const table = "orders: 1 of 128 node IDs are held\n\nNODE ID  OWNER  SINCE\n      3  ids-1  2026-11-22T10:00:00Z\n"
-		if status != tt.status || !strings.Contains(shown, table) || !strings.Contains(shown, tt.want) || destroyed != (tt.status == statusOK) {
+		const table = "orders: 1 of 128 node IDs are held\n\nNODE ID  OWNER  SINCE\n" +
+			"      3  ids-1  2026-11-22T10:00:00Z\n"
+		if status != tt.status || !strings.Contains(shown, table) || !strings.Contains(shown, tt.want) ||
+			destroyed != (tt.status == statusOK) {
 			t.Errorf("%q: status %d, destroyed: %v, %s", tt.typed, status, destroyed, shown)
 		}
-		if rate := regexp.MustCompile(`gives [0-9 ]+ IDs of it a second`).FindString(shown); rate == "" && tt.status == statusOK {
+		if rate := regexp.MustCompile(`gives [0-9 ]+ IDs of it a second`).FindString(shown); rate == "" &&
+			tt.status == statusOK {
 			t.Errorf("%q: no rate is shown: %s", tt.typed, shown)
 		}
 		if !strings.Contains(shown, tt.also+"\nThe policy has members serve it; without it") {
@@ -149,8 +169,8 @@ func TestDestroyAsks(t *testing.T) {
 	}
 }
 
-// Expel shows the node that is meant and what it holds, and wants a yes before it asks the server to expel it: by its whole
-// ID, so that it is the one that was shown.
+// Expel shows the node that is meant and what it holds, and wants a yes before it asks the server to expel it: by its
+// whole ID, so that it is the one that was shown.
 func TestExpelAsks(t *testing.T) {
 	l := newLooked(t)
 	for _, tt := range []struct {
@@ -166,18 +186,22 @@ func TestExpelAsks(t *testing.T) {
 		{"host-a", " yes \n", statusOK, "a (host-a) is expelled\n"},
 	} {
 		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, "cluster", "expel", tt.node, "--admin", l.url)
-		const question = "a (host-a) holds the node ID 0 of orders.\nIts process exits; start it again to let it rejoin.\nType yes to expel it: "
-		if status != tt.status || !strings.Contains(shown, question) || !strings.Contains(shown, tt.want) || l.Value().Expelled("a") != (status == statusOK) {
+		const question = "a (host-a) holds the node ID 0 of orders.\n" +
+			"Its process exits; start it again to let it rejoin.\nType yes to expel it: "
+		if status != tt.status || !strings.Contains(shown, question) || !strings.Contains(shown, tt.want) ||
+			l.Value().Expelled("a") != (status == statusOK) {
 			t.Errorf("%q: status %d, expelled: %v, %s", tt.typed, status, l.Value().Expelled("a"), shown)
 		}
 	}
 	status, shown := onTerminal(t, []string{"NO_COLOR=1"}, "", "cluster", "expel", "host-a", "--admin", l.url)
-	if status != statusFailure || !strings.Contains(shown, "no member is \"host-a\"; want") || strings.Contains(shown, "Type yes") {
+	if status != statusFailure || !strings.Contains(shown, "no member is \"host-a\"; want") ||
+		strings.Contains(shown, "Type yes") {
 		t.Errorf("the expelled one again: status %d, %s", status, shown)
 	}
 }
 
-// Whoever expels a node is told what else it is: by the name that a machine tells or by the node's host, not by its name.
+// Whoever expels a node is told what else it is: by the name that a machine tells or by the node's host, not by its
+// name.
 func TestWhatAnExpelledNodeIs(t *testing.T) {
 	rates := func(last ...float64) (all []*float64) {
 		for _, r := range last {
@@ -185,7 +209,10 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 		}
 		return all
 	}
-	hour := calls.History{Nodes: []calls.HistoryNode{{Owner: "east-1", Rate: rates(8, 7)}, {Owner: "b", Rate: append(rates(9, 6), nil)}}}
+	hour := calls.History{Nodes: []calls.HistoryNode{
+		{Owner: "east-1", Rate: rates(8, 7)},
+		{Owner: "b", Rate: append(rates(9, 6), nil)},
+	}}
 	s := calls.Status{
 		Members: []calls.StatusMember{
 			{ID: "a", Pulse: calls.Pulse{Owner: "east-1", Fresh: true, Vitals: &peer.Vitals{Rate: 1012}}},
@@ -194,7 +221,9 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 			{ID: "d", Pulse: calls.Pulse{Owner: "d"}},
 		},
 		Nodes: []calls.StatusNode{
-			{Name: "east-1", Host: "ids-1", Members: []string{"x", "a"}}, {Name: "b", Host: "h", Members: []string{"b"}}, {Name: "ids-1", Host: "h", Members: []string{"c"}},
+			{Name: "east-1", Host: "ids-1", Members: []string{"x", "a"}},
+			{Name: "b", Host: "h", Members: []string{"b"}},
+			{Name: "ids-1", Host: "h", Members: []string{"c"}},
 		},
 		Quorum: &quorum.Status{Majority: true, Machines: []quorum.Machine{
 			{Address: "ids-1:7420", Role: quorum.Voter},
@@ -204,8 +233,10 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 		}},
 	}
 	for id, want := range map[string]string{
-		"a": ", and gives 1 012 IDs a second. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 1 of 3 voters are left, no majority, and no node can reserve more time",
-		"b": ", and gave 6 IDs a second in the last two minutes. It is also the machine 10.0.0.2:7420 of the quorum, a learner, which ends with it",
+		"a": ", and gives 1 012 IDs a second. It is also the machine ids-1:7420 of the quorum, a voter, which ends " +
+			"with it: 1 of 3 voters are left, no majority, and no node can reserve more time",
+		"b": ", and gave 6 IDs a second in the last two minutes. It is also the machine 10.0.0.2:7420 of the quorum, " +
+			"a learner, which ends with it",
 		"c": ", and gives no IDs", "d": "", "e": "",
 	} {
 		c := calls.Candidate{ID: id}
@@ -219,7 +250,8 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 		}
 	}
 	s.Members, s.Quorum.Machines[2].Err = s.Members[:1], ""
-	const want = ", and gives 1 012 IDs a second. It is the only member: no node then gives IDs. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
+	const want = ", and gives 1 012 IDs a second. It is the only member: no node then gives IDs. It is also the " +
+		"machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
 	if have := alsoIs(s, calls.Candidate{ID: "a", Owner: "east-1"}, hour); have != want {
 		t.Errorf("have %q, want %q", have, want)
 	}
@@ -228,14 +260,18 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 // Replace and remove show the machines, and want addresses typed before they ask for a change.
 func TestQuorumChangesAsk(t *testing.T) {
 	q := threeNamed()
-	serves := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}), &auth.Policy{Trusted: true}))
+	serves := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}),
+		&auth.Policy{Trusted: true}))
 	defer serves.Close()
 	for _, tt := range []struct {
 		args, typed string
 		status      int
 		want        string
 	}{
-		{"replace ids-2:7420 ids-4:7420", "ids-4:7420\n", statusFailure, "nothing changed: \"ids-4:7420\" is not \"ids-2:7420\"\n"},
+		{
+			"replace ids-2:7420 ids-4:7420", "ids-4:7420\n", statusFailure,
+			"nothing changed: \"ids-4:7420\" is not \"ids-2:7420\"\n",
+		},
 		{"replace east-2 ids-4:7420", "ids-2:7420\n", statusOK, "ids-4:7420 takes the place of ids-2:7420 once"},
 		{"replace ids-2:7420 ids-4:7420", "\x04", statusUsage, "add --yes"},
 		{"replace ids-2:7420 ids-4:7420", "ids-2:7420\n", statusOK, "ids-4:7420 takes the place of ids-2:7420 once"},
@@ -243,17 +279,21 @@ func TestQuorumChangesAsk(t *testing.T) {
 		{"remove ids-2:7420 ids-3:7420", " ids-2:7420  ids-3:7420\n", statusOK, "no longer keep data"},
 	} {
 		before := len(q.Asked())
-		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, append(strings.Fields("quorum "+tt.args), "--admin", serves.URL)...)
+		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed,
+			append(strings.Fields("quorum "+tt.args), "--admin", serves.URL)...)
 		changed := len(q.Asked()) > before
-		if status != tt.status || !strings.Contains(shown, quorumStatusText) || !strings.Contains(shown, tt.want) || changed != (status == statusOK) {
+		if status != tt.status || !strings.Contains(shown, quorumStatusText) || !strings.Contains(shown, tt.want) ||
+			changed != (status == statusOK) {
 			t.Errorf("%s, %q: status %d, changed: %v, %s", tt.args, tt.typed, status, changed, shown)
 		}
 	}
-	if status, shown := onTerminal(t, nil, "", "quorum", "backup", "-", "--admin", serves.URL); status != statusUsage || !strings.Contains(shown, "standard output is a terminal") {
+	if status, shown := onTerminal(t, nil, "", "quorum", "backup", "-", "--admin", serves.URL); status != statusUsage ||
+		!strings.Contains(shown, "standard output is a terminal") {
 		t.Errorf("a backup on a terminal: %d %q", status, shown)
 	}
 	file := filepath.Join(t.TempDir(), "ids.backup")
-	if status, shown := onTerminal(t, nil, "", "quorum", "backup", file, "--admin", serves.URL); status != 0 || !strings.Contains(shown, "KiB") {
+	if status, shown := onTerminal(t, nil, "", "quorum", "backup", file, "--admin", serves.URL); status != 0 ||
+		!strings.Contains(shown, "KiB") {
 		t.Errorf("a backup: %d %q", status, shown)
 	}
 }

@@ -64,13 +64,25 @@ func (p *program) tokenCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags, e := c.Flags(), &made.Entry
-	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors", checked(auth.CheckName))
-	addTexts(flags, &e.Allow, "allow", "right", "a right: issue (take IDs), open (open sealed IDs), attach (make a\nserver take a node ID of a sequencer) or admin (manage sequencers\nand the cluster); repeat it for several", checkRight)
-	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
-	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that the token is for, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
-	addTexts(flags, &e.Prefixes, "prefix", "pattern", "a prefix that the token may give to sequencers, or a pattern such\nas inv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)
-	setting.Add(flags, &e.Quota, "quota", setting.KindNumber, "", "the token creates a sequencer only while fewer than this many\nmatch --sequencer (default: no limit, and with --sequencer a tenth\nof --max-sequencers)", parseQuota)
-	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second the token allows (default: no limit)", parseRate)
+	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors",
+		checked(auth.CheckName))
+	addTexts(flags, &e.Allow, "allow", "right",
+		"a right: issue (take IDs), open (open sealed IDs), attach (make a\n"+
+			"server take a node ID of a sequencer) or admin (manage sequencers\n"+
+			"and the cluster); repeat it for several", checkRight)
+	must(c.RegisterFlagCompletionFunc("allow",
+		cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
+	addTexts(flags, &e.Sequencers, "sequencer", "pattern",
+		"a sequencer that the token is for, or a pattern such as orders-*;\n"+
+			"repeat it for several (default: all sequencers)", auth.CheckPattern)
+	addTexts(flags, &e.Prefixes, "prefix", "pattern",
+		"a prefix that the token may give to sequencers, or a pattern such\n"+
+			"as inv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)
+	setting.Add(flags, &e.Quota, "quota", setting.KindNumber, "",
+		"the token creates a sequencer only while fewer than this many\n"+
+			"match --sequencer (default: no limit, and with --sequencer a tenth\nof --max-sequencers)", parseQuota)
+	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "",
+		"how many IDs per second the token allows (default: no limit)", parseRate)
 	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")
 	setting.Bool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
 	secretFile(c, &output, "the token")

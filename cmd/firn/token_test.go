@@ -13,9 +13,13 @@ import (
 
 // What is printed below the token is a file of tokens, by which servers know it.
 func TestServersKnowTokens(t *testing.T) {
-	for _, args := range []string{"", " --rate 0.25", " --rate 1e9 --sequencer * --sequencer [a-z]? --allow admin", " --name null", " --name 12", " --name {a:&*b}#"} {
+	for _, args := range []string{
+		"", " --rate 0.25", " --rate 1e9 --sequencer * --sequencer [a-z]? --allow admin",
+		" --name null", " --name 12", " --name {a:&*b}#",
+	} {
 		var out, errs bytes.Buffer
-		if status := run(t.Context(), strings.Fields("token --name - --allow issue"+args), nil, nil, &out, &errs); status != statusOK {
+		if status := run(t.Context(), strings.Fields("token --name - --allow issue"+args), nil, nil, &out,
+			&errs); status != statusOK {
 			t.Fatalf("%s: %d, %s", args, status, &errs)
 		}
 		token, entry, _ := strings.Cut(out.String(), "\n\n")

@@ -20,12 +20,14 @@ type version struct {
 	Revision string `json:"revision,omitempty"` // of the source; at least 12 digits
 	Time     string `json:"time,omitempty"`     // of that revision
 	Modified bool   `json:"modified,omitempty"` // the source was not that revision's
-	Module   string `json:"module,omitempty"`   // checksum of the module, as go.sum has it, if go install took that from a proxy
+	// checksum of the module, as go.sum has it, if go install took that from a proxy
+	Module   string `json:"module,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// What a released binary is built from: go build -ldflags "-X main.release=v0.1.0 -X main.revision=... -X main.revised=...".
+// What a released binary is built from: go build -ldflags "-X main.release=v0.1.0 -X main.revision=... -X
+// main.revised=...".
 var release, revision, revised string
 
 func readVersion() version {
@@ -36,12 +38,12 @@ func readVersion() version {
 	return versionOf(info, version{Version: release, Revision: revision, Time: revised})
 }
 
-// pseudoVersion matches the version that the go command gives to a revision without a tag: it ends with the revision's time
-// and its first 12 digits (https://go.dev/ref/mod#pseudo-versions).
+// pseudoVersion matches the version that the go command gives to a revision without a tag: it ends with the revision's
+// time and its first 12 digits (https://go.dev/ref/mod#pseudo-versions).
 var pseudoVersion = regexp.MustCompile(`[-.]([0-9]{14})-([0-9a-f]{12})(\+dirty)?$`)
 
-// versionOf completes what the linker was told with what the go command wrote into the binary: in a clone the revision; for
-// go install of a version its name and checksum.
+// versionOf completes what the linker was told with what the go command wrote into the binary: in a clone the revision;
+// for go install of a version its name and checksum.
 func versionOf(info *debug.BuildInfo, told version) version {
 	v := version{Version: info.Main.Version, Module: info.Main.Sum}
 	for _, s := range info.Settings {

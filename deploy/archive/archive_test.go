@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Two directories with the same files, made at other times with other permissions, become the same bytes, which have all
-// that is in them.
+// Two directories with the same files, made at other times with other permissions, become the same bytes, which have
+// all that is in them.
 func TestSameDirectorySameBytes(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1795407078")
 	want := []string{

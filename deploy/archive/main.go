@@ -90,7 +90,10 @@ func writeTar(out io.Writer, dir string, at time.Time) error {
 	}
 	archive := tar.NewWriter(zipped)
 	err = walk(dir, func(name string, info fs.FileInfo, content io.Reader) error {
-		header := tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: int64(mode(info)), ModTime: at, Format: tar.FormatPAX}
+		header := tar.Header{
+			Typeflag: tar.TypeDir, Name: name, Mode: int64(mode(info)), ModTime: at,
+			Format: tar.FormatPAX,
+		}
 		if content == nil {
 			return archive.WriteHeader(&header)
 		}
@@ -106,7 +109,9 @@ func writeTar(out io.Writer, dir string, at time.Time) error {
 
 func writeZip(out io.Writer, dir string, at time.Time) error {
 	archive := zip.NewWriter(out)
-	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.BestCompression)
+	})
 	err := walk(dir, func(name string, info fs.FileInfo, content io.Reader) error {
 		header := zip.FileHeader{Name: name, Method: zip.Deflate, Modified: at}
 		header.SetMode(mode(info))

@@ -52,7 +52,12 @@ func billOf(modules []module, path, version string, at time.Time, binary [sha256
 	whole.Hashes = []object{{"alg": "SHA-256", "content": hex.EncodeToString(binary[:])}}
 	b := bill{
 		Format: "CycloneDX", Spec: "1.6", Version: 1, Serial: serial(binary),
-		Metadata: metadata{at.Format(time.RFC3339), []object{{"phase": "post-build"}}, []object{{"name": "The firn authors"}}, whole},
+		Metadata: metadata{
+			at.Format(time.RFC3339),
+			[]object{{"phase": "post-build"}},
+			[]object{{"name": "The firn authors"}},
+			whole,
+		},
 	}
 	needs := dependency{Ref: whole.Ref}
 	for _, m := range modules {

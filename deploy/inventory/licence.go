@@ -22,8 +22,8 @@ var (
 	noticeName  = regexp.MustCompile(`(?i)^(notice|patents)`)
 )
 
-// licencesIn returns the licences and notices in a module's directory. An error is returned when there is no licence, or
-// one that is not known here: then somebody has to look at it.
+// licencesIn returns the licences and notices in a module's directory. An error is returned when there is no licence,
+// or one that is not known here: then somebody has to look at it.
 func licencesIn(dir string) ([]licence, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -43,7 +43,8 @@ func licencesIn(dir string) ([]licence, error) {
 		l := licence{name: e.Name(), text: strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))}
 		if isLicence {
 			if l.ids = recognised(l.text); l.ids == nil {
-				return nil, fmt.Errorf("the licence in %s is not known; look at it, and add its words to deploy/inventory/licence.go", filepath.Join(dir, e.Name()))
+				return nil, fmt.Errorf("the licence in %s is not known; look at it, and add its words to "+
+					"deploy/inventory/licence.go", filepath.Join(dir, e.Name()))
 			}
 			known = true
 		}

@@ -1,6 +1,6 @@
-// Inventory lists the Go modules that a binary is linked from: in a software bill of materials, as CycloneDX 1.6 in JSON,
-// and in a text with the licences of all. It is for packagers, on a machine that has just built the binary: licences come
-// from the module cache. The same binary gives the same files.
+// Inventory lists the Go modules that a binary is linked from: in a software bill of materials, as CycloneDX 1.6 in
+// JSON, and in a text with the licences of all. It is for packagers, on a machine that has just built the binary:
+// licences come from the module cache. The same binary gives the same files.
 //
 //	inventory BINARY VERSION BILL LICENCES
 package main
@@ -45,7 +45,8 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	bill, err := json.MarshalIndent(billOf(modules, info.Main.Path, args[1], time.Unix(seconds, 0).UTC(), sha256.Sum256(binary)), "", "  ")
+	bill, err := json.MarshalIndent(billOf(modules, info.Main.Path, args[1], time.Unix(seconds, 0).UTC(),
+		sha256.Sum256(binary)), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,8 @@ func linked(info *buildinfo.BuildInfo) ([]module, error) {
 
 // directories are where the modules of this build lie, by path@version.
 func directories() (map[string]string, error) {
-	listed, err := output("go", "list", "-m", "-f", "{{with or .Replace .}}{{.Path}}@{{.Version}}\t{{.Dir}}{{end}}", "all")
+	listed, err := output("go", "list", "-m", "-f", "{{with or .Replace .}}{{.Path}}@{{.Version}}\t{{.Dir}}{{end}}",
+		"all")
 	if err != nil {
 		return nil, err
 	}

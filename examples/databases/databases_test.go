@@ -49,10 +49,13 @@ func TestRecipes(t *testing.T) {
 		"sqlc_member": {"go", "run", "./sqlc"},
 		"pg":          {"node", "node/pg.js"},
 		"typeorm":     {"node", "node/typeorm.js"},
-		"hibernate":   {"java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", "/usr/share/java/*:" + dir + "/java/*:" + dir, "Orders"},
-		"sqlalchemy":  {"/usr/bin/python3", "sqlalchemy/orders.py"}, // Debian's, which has its packages
-		"django":      {"/usr/bin/python3", dir + "/django/recipe.py"},
-		"fastapi":     {"/usr/bin/python3", "fastapi/orders.py"},
+		"hibernate": {
+			"java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp",
+			"/usr/share/java/*:" + dir + "/java/*:" + dir, "Orders",
+		},
+		"sqlalchemy": {"/usr/bin/python3", "sqlalchemy/orders.py"}, // Debian's, which has its packages
+		"django":     {"/usr/bin/python3", dir + "/django/recipe.py"},
+		"fastapi":    {"/usr/bin/python3", "fastapi/orders.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			switch recipe[0] {
@@ -63,13 +66,17 @@ func TestRecipes(t *testing.T) {
 				}
 			case "java":
 				testenv.Program(t, "javac", "default-jdk-headless")
-				for jar, debian := range map[string]string{"hibernate-core": "libhibernate3-java", "javassist": "libjavassist-java", "postgresql": "libpostgresql-jdbc-java"} {
+				for jar, debian := range map[string]string{
+					"hibernate-core": "libhibernate3-java",
+					"javassist":      "libjavassist-java", "postgresql": "libpostgresql-jdbc-java",
+				} {
 					if _, err := os.Stat("/usr/share/java/" + jar + ".jar"); err != nil {
 						testenv.Missing(t, jar, debian)
 					}
 				}
 				output(t, exec.Command(clients+"/java/build", dir+"/java"))
-				output(t, exec.Command("javac", "-cp", "/usr/share/java/*:"+dir+"/java/*", "-d", dir, "hibernate/Orders.java"))
+				output(t, exec.Command("javac", "-cp", "/usr/share/java/*:"+dir+"/java/*", "-d", dir,
+					"hibernate/Orders.java"))
 			case "/usr/bin/python3":
 				for _, module := range map[string][]string{
 					"sqlalchemy": {"sqlalchemy", "psycopg2"},
@@ -85,9 +92,12 @@ func TestRecipes(t *testing.T) {
 			if embedded {
 				service = "" // the program makes its IDs
 			}
-			environment := append(os.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE="+name, "FIRN_URL="+service,
-				"JDBC_URL=jdbc:postgresql://"+address+"/"+name, "PYTHONPATH="+clients+"/python", "PYTHONDONTWRITEBYTECODE=1")
-			output(t, exec.Command("psql", "-X", "-q", "-h", host, "-p", port, "-U", "postgres", "-c", "CREATE DATABASE "+name))
+			environment := append(os.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE="+name,
+				"FIRN_URL="+service,
+				"JDBC_URL=jdbc:postgresql://"+address+"/"+name, "PYTHONPATH="+clients+"/python",
+				"PYTHONDONTWRITEBYTECODE=1")
+			output(t, exec.Command("psql", "-X", "-q", "-h", host, "-p", port, "-U", "postgres", "-c",
+				"CREATE DATABASE "+name))
 			psql := exec.Command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1")
 			psql.Env, psql.Stdin = environment, strings.NewReader(functions)
 			output(t, psql)
@@ -102,7 +112,8 @@ func TestRecipes(t *testing.T) {
 			if m == nil {
 				t.Fatalf("it prints no JSON:\n%s", got)
 			}
-			want := "since: bread butter jam\npage: tea milk\npage: sugar bread\npage: butter jam\njson: " + m[1] + "\nback: bread\n"
+			want := "since: bread butter jam\npage: tea milk\npage: sugar bread\npage: butter jam\njson: " + m[1] +
+				"\nback: bread\n"
 			if got != want {
 				t.Errorf("it prints\n%swant\n%s", got, want)
 			}
@@ -133,8 +144,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// migrate copies the project in Django, writes its first migration, for which no node is needed, and runs it. The migration
-// is the whole model: Django finds nothing that another one should change.
+// migrate copies the project in Django, writes its first migration, for which no node is needed, and runs it. The
+// migration is the whole model: Django finds nothing that another one should change.
 func migrate(t *testing.T, project string, environment []string) {
 	t.Helper()
 	if err := os.CopyFS(project, os.DirFS("django")); err != nil {

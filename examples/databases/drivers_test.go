@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// What drivers make of the types of columns that hold integers or text is read as the ID that was written, by a query as
-// text and by one that is prepared, which some drivers read in another way.
+// What drivers make of the types of columns that hold integers or text is read as the ID that was written, by a query
+// as text and by one that is prepared, which some drivers read in another way.
 func TestScanWhatDriversReturn(t *testing.T) {
 	testenv.Slow(t)
 	postgres := dbtest.Postgres(t)
@@ -24,9 +24,18 @@ func TestScanWhatDriversReturn(t *testing.T) {
 		name, source, parameter string
 		types                   []string
 	}{
-		{"pgx", "host=" + postgres + " user=postgres dbname=postgres", "$1", []string{"BIGINT", "NUMERIC(19)", "TEXT", "VARCHAR(19)"}},
-		{"postgres", "host=" + postgres + " user=postgres dbname=postgres", "$1", []string{"BIGINT", "NUMERIC(19)", "TEXT", "VARCHAR(19)"}},
-		{"mysql", "root@unix(" + dbtest.MariaDB(t) + ")/test", "?", []string{"BIGINT", "BIGINT UNSIGNED", "DECIMAL(19)", "DECIMAL(20) UNSIGNED", "VARCHAR(19)", "VARBINARY(19)"}},
+		{
+			"pgx", "host=" + postgres + " user=postgres dbname=postgres", "$1",
+			[]string{"BIGINT", "NUMERIC(19)", "TEXT", "VARCHAR(19)"},
+		},
+		{
+			"postgres", "host=" + postgres + " user=postgres dbname=postgres", "$1",
+			[]string{"BIGINT", "NUMERIC(19)", "TEXT", "VARCHAR(19)"},
+		},
+		{"mysql", "root@unix(" + dbtest.MariaDB(t) + ")/test", "?", []string{
+			"BIGINT", "BIGINT UNSIGNED", "DECIMAL(19)",
+			"DECIMAL(20) UNSIGNED", "VARCHAR(19)", "VARBINARY(19)",
+		}},
 		{"sqlite", ":memory:", "?", []string{"INTEGER", "BIGINT", "UNSIGNED BIG INT", "TEXT"}},
 	} {
 		db, err := sql.Open(d.name, d.source)

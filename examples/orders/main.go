@@ -26,7 +26,8 @@ import (
 
 func main() {
 	etcd := flag.String("etcd", "127.0.0.1:2379", "the etcd `servers`, separated by commas")
-	database := flag.String("postgres", "", "the `URL` of a PostgreSQL database, in the place of etcd; each ID is also a row there")
+	database := flag.String("postgres", "",
+		"the `URL` of a PostgreSQL database, in the place of etcd; each ID is also a row there")
 	window := flag.Duration("window", 0, "for how `long` IDs flow while etcd is gone (default 30s)")
 	file := flag.String("ids", os.DevNull, "a `file` that every ID is added to")
 	flag.Parse()
@@ -51,7 +52,8 @@ func run(ctx context.Context, etcd []string, database string, window time.Durati
 	}
 	defer func() { _ = store.Close() }()
 
-	m, err := member.Join(ctx, store, member.Options{Owner: "the orders example", Window: window, Logger: slog.Default()})
+	m, err := member.Join(ctx, store,
+		member.Options{Owner: "the orders example", Window: window, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}

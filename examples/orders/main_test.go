@@ -107,7 +107,8 @@ func (p *program) says(t *testing.T, pattern string) {
 		select {
 		case text, more := <-p.lines:
 			if !more {
-				t.Fatalf("it ended, with %v, and did not say %q of all, but:\n%s", p.err, pattern, strings.Join(seen, "\n"))
+				t.Fatalf("it ended, with %v, and did not say %q of all, but:\n%s", p.err, pattern,
+					strings.Join(seen, "\n"))
 			}
 			if found := line.FindStringSubmatch(text); found != nil {
 				said[found[1]] = true

@@ -23,7 +23,8 @@ func TestItLivesInADatabase(t *testing.T) {
 	p.says(t, "[1-9][0-9]* IDs/s, the last [0-9]+ made at")
 	p.stop(t)
 	for _, name := range names {
-		if rows := server.SQL(t, fmt.Sprintf("SELECT count(*) > 100 FROM orders WHERE what = '%s'", name)); rows != "t" {
+		if rows := server.SQL(t,
+			fmt.Sprintf("SELECT count(*) > 100 FROM orders WHERE what = '%s'", name)); rows != "t" {
 			t.Errorf("there are not more than 100 %s", name)
 		}
 	}

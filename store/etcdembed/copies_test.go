@@ -36,7 +36,8 @@ func TestACopyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer original.Close() //nolint:errcheck // a test
-	if s, err := Open(Config{Dir: copied}); err == nil || !strings.Contains(err.Error(), "it is a copy, or was moved: it belongs to "+dir) {
+	if s, err := Open(Config{Dir: copied}); err == nil ||
+		!strings.Contains(err.Error(), "it is a copy, or was moved: it belongs to "+dir) {
 		t.Errorf("the copy: %v, %v", s, err)
 	}
 	if s, err := Open(Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use by another process") {

@@ -93,16 +93,24 @@ func TestDamagedDataIsRefused(t *testing.T) {
 		file   string
 		want   string
 	}{
-		{"a short database", func(file func(string) string) error { return os.Truncate(file(database), 1000) }, database, "can't be opened"},
-		{"half a database", func(file func(string) string) error { return os.Truncate(file(database), used/2) }, database, "cut to"},
-		{"an empty database", func(file func(string) string) error { return os.Truncate(file(database), 0) }, database, "can't be opened"},
+		{"a short database", func(file func(string) string) error {
+			return os.Truncate(file(database), 1000)
+		}, database, "can't be opened"},
+		{"half a database", func(file func(string) string) error {
+			return os.Truncate(file(database), used/2)
+		}, database, "cut to"},
+		{"an empty database", func(file func(string) string) error {
+			return os.Truncate(file(database), 0)
+		}, database, "can't be opened"},
 		{"a database whose end is something else", func(file func(string) string) error {
 			overwrite(t, file(database), used/2, garbage(used/2))
 			return nil
 		}, database, "is damaged"},
 		{"no database", func(file func(string) string) error { return os.Remove(file(database)) }, database, "missing"},
 		{"an empty log", func(file func(string) string) error { return os.Truncate(file(log), 0) }, log, "it is empty"},
-		{"a short log", func(file func(string) string) error { return os.Truncate(file(log), 1001) }, log, "cut to 1001 bytes"},
+		{"a short log", func(file func(string) string) error {
+			return os.Truncate(file(log), 1001)
+		}, log, "cut to 1001 bytes"},
 		{"a log that ends early", func(file func(string) string) error {
 			overwrite(t, file(log), 4096, make([]byte, 1<<20))
 			return nil
@@ -111,7 +119,9 @@ func TestDamagedDataIsRefused(t *testing.T) {
 			overwrite(t, file(log), 4096, garbage(100))
 			return nil
 		}, log, "checksum"},
-		{"no log", func(file func(string) string) error { return os.Remove(file(log)) }, "member/wal", "it holds no log"},
+		{"no log", func(file func(string) string) error {
+			return os.Remove(file(log))
+		}, "member/wal", "it holds no log"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +132,8 @@ func TestDamagedDataIsRefused(t *testing.T) {
 			for range 2 { // the first one left nothing behind, and holds nothing
 				_, err := Open(Config{Dir: dir})
 				data, ok := errors.AsType[*DataError](err)
-				if !ok || data.Dir != dir || data.File != tt.file || !strings.Contains(data.Err.Error(), tt.want) || !strings.Contains(data.Do, "backup") {
+				if !ok || data.Dir != dir || data.File != tt.file || !strings.Contains(data.Err.Error(), tt.want) ||
+					!strings.Contains(data.Do, "backup") {
 					t.Errorf("Open: %v\nwant a DataError about %s: %s", err, tt.file, tt.want)
 				}
 				if err != nil && strings.Contains(err.Error(), "\n") {
@@ -167,7 +178,8 @@ func TestWhatOnlyEtcdFinds(t *testing.T) {
 	child.Env = append(os.Environ(), spoiledDir+"="+dir)
 	said, err := child.CombinedOutput()
 	want := fmt.Sprintf("\ntrue data directory %q: etcd can't go on: failed to unmarshal mvccpb.KeyValue: ", dir)
-	if err != nil || !strings.HasPrefix(string(said), want) || !strings.Contains(string(said), "; restore a backup") || bytes.Count(said, []byte("\n")) != 2 {
+	if err != nil || !strings.HasPrefix(string(said), want) || !strings.Contains(string(said), "; restore a backup") ||
+		bytes.Count(said, []byte("\n")) != 2 {
 		t.Errorf("the process ended with %v and said\n%s\nwant%s", err, said, want)
 	}
 }
@@ -200,10 +212,11 @@ func TestEachPageOfTheDatabase(t *testing.T) {
 	}
 }
 
-// A last record that was not written in full, as by a machine that lost its power, is taken away; the directory is as good as before.
+// A last record that was not written in full, as by a machine that lost its power, is taken away; the directory is as
+// good as before.
 //
-// It runs alone: to take the record away etcd opens the log twice, and a process that another test starts between has copies
-// of all open files until it runs, and with them their locks.
+// It runs alone: to take the record away etcd opens the log twice, and a process that another test starts between has
+// copies of all open files until it runs, and with them their locks.
 func TestARecordThatWasNotWrittenInFull(t *testing.T) {
 	dir, log := copyOf(t, writtenDir(t))
 	record := append(binary.LittleEndian.AppendUint64(nil, 2000), bytes.Repeat([]byte("x"), 100)...)

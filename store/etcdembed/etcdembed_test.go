@@ -49,7 +49,8 @@ func TestKilled(t *testing.T) {
 	}
 
 	_, err := Open(Config{Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
+	if err == nil || !strings.Contains(err.Error(), "in use by another process") ||
+		!strings.Contains(err.Error(), dir) {
 		t.Errorf("a second process: %v, want an error that says so", err)
 	}
 	if err := child.Process.Kill(); err != nil {

@@ -61,10 +61,12 @@ func TestNobodyElseCanConnect(t *testing.T) {
 
 			socket := strings.TrimPrefix(e.Endpoint(), "unix://")
 			if len(seen.tcp) > 0 || len(seen.unix) != 2 || !seen.unix[socket] || !seen.unix[control] {
-				t.Errorf("the process listens on the TCP addresses %v and the unix sockets %v; want no address, %s and %s",
+				t.Errorf("the process listens on the TCP addresses %v and the unix sockets %v; want no address, "+
+					"%s and %s",
 					seen.tcp, seen.unix, socket, control)
 			}
-			if os.Getuid() == 0 && (len(seen.connected) != 1 || seen.connected[control] == 0 || seen.denied[socket] == 0) {
+			if os.Getuid() == 0 &&
+				(len(seen.connected) != 1 || seen.connected[control] == 0 || seen.denied[socket] == 0) {
 				t.Errorf("another user connected to %v, and was refused by %v; want only %s and only %s",
 					seen.connected, seen.denied, control, socket)
 			}
@@ -131,7 +133,8 @@ func (l *listeners) look() error {
 		return err
 	}
 	for _, fd := range fds {
-		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(target, "socket:[") {
+		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil &&
+			strings.HasPrefix(target, "socket:[") {
 			inodes[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
 		}
 	}

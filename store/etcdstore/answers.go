@@ -16,7 +16,9 @@ import (
 )
 
 // checked has every answer of a call checked against its request, before the client's library or this package uses it.
-func checked(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func checked(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	options ...grpc.CallOption,
+) error {
 	if err := invoke(ctx, method, req, reply, conn, options...); err != nil {
 		return err
 	}
@@ -24,7 +26,9 @@ func checked(ctx context.Context, method string, req, reply any, conn *grpc.Clie
 }
 
 // checkedStream does so with what a stream brings.
-func checkedStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+func checkedStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
+	options ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, options...)
 	if err != nil {
 		return nil, err
@@ -73,20 +77,25 @@ const mostSeconds = int64(math.MaxInt64 / time.Second)
 
 // checkRange checks the keys of an answer: those that were asked for, and that are there.
 func checkRange(asked *etcdserverpb.RangeRequest, r *etcdserverpb.RangeResponse) error {
-	if n := int64(len(r.Kvs)); len(asked.RangeEnd) == 0 && n > 1 || asked.Limit > 0 && n > asked.Limit || r.More && n == 0 {
-		return fmt.Errorf("the server answers %d keys, and that there are more: %v; want 1 to %d", n, r.More, max(asked.Limit, 1))
+	if n := int64(len(r.Kvs)); len(asked.RangeEnd) == 0 && n > 1 || asked.Limit > 0 && n > asked.Limit ||
+		r.More && n == 0 {
+		return fmt.Errorf("the server answers %d keys, and that there are more: %v; want 1 to %d", n, r.More,
+			max(asked.Limit, 1))
 	}
 	byKey := asked.SortTarget == etcdserverpb.RangeRequest_KEY
 	for i, kv := range r.Kvs {
 		switch {
 		case kv.CreateRevision <= 0 || kv.ModRevision < kv.CreateRevision:
-			return fmt.Errorf("the server answers that %.80q was made at revision %d and written at %d; want numbers above zero, in this order", kv.Key, kv.CreateRevision, kv.ModRevision)
+			return fmt.Errorf("the server answers that %.80q was made at revision %d and written at %d; want numbers "+
+				"above zero, in this order", kv.Key, kv.CreateRevision, kv.ModRevision)
 		case len(asked.RangeEnd) == 0 && !bytes.Equal(kv.Key, asked.Key),
 			bytes.Compare(kv.Key, asked.Key) < 0, len(asked.RangeEnd) > 0 && bytes.Compare(kv.Key, asked.RangeEnd) >= 0:
-			return fmt.Errorf("the server answers the key %.80q; want %.80q to %.80q", kv.Key, asked.Key, asked.RangeEnd)
+			return fmt.Errorf("the server answers the key %.80q; want %.80q to %.80q", kv.Key, asked.Key,
+				asked.RangeEnd)
 		case i > 0 && byKey && bytes.Compare(kv.Key, r.Kvs[i-1].Key) <= 0,
 			i > 0 && !byKey && kv.CreateRevision < r.Kvs[i-1].CreateRevision:
-			return fmt.Errorf("the server answers the key %.80q after %.80q; want them in order", kv.Key, r.Kvs[i-1].Key)
+			return fmt.Errorf("the server answers the key %.80q after %.80q; want them in order", kv.Key,
+				r.Kvs[i-1].Key)
 		}
 	}
 	return nil

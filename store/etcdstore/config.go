@@ -101,17 +101,20 @@ func (c Config) settings() (settings, error) {
 		s.deadline = DefaultCallDeadline
 	}
 	if s.deadline < 0 {
-		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline, DefaultCallDeadline)
+		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline,
+			DefaultCallDeadline)
 	}
 	if s.prefix == "" {
 		s.prefix = DefaultPrefix
 	}
 	if s.prefix[0] != '/' || s.prefix == "/" || path.Clean(s.prefix) != s.prefix {
-		return s, fmt.Errorf("the key prefix is %q; it must begin with one slash and not end in one, like %q", c.Prefix, DefaultPrefix)
+		return s, fmt.Errorf("the key prefix is %q; it must begin with one slash and not end in one, like %q",
+			c.Prefix, DefaultPrefix)
 	}
 	s.prefix += "/"
 	if (c.Username == "") != (c.Password == "") {
-		return s, fmt.Errorf("the user name is %q and the password has %d characters; give both or neither", c.Username, len(c.Password))
+		return s, fmt.Errorf("the user name is %q and the password has %d characters; give both or neither", c.Username,
+			len(c.Password))
 	}
 	endpoints, secure, err := c.endpoints()
 	if err != nil {
@@ -127,7 +130,10 @@ func (c Config) settings() (settings, error) {
 		MaxCallRecvMsgSize:   answers.Max,
 		DialOptions: append([]grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: longestBackoff / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestBackoff},
+				Backoff: backoff.Config{
+					BaseDelay: longestBackoff / 4, Multiplier: 1.6, Jitter: 0.2,
+					MaxDelay: longestBackoff,
+				},
 				MinConnectTimeout: connectWithin,
 			}),
 			grpc.WithChainUnaryInterceptor(tellWhy, checked),
@@ -159,17 +165,21 @@ func (c Config) endpoints() (endpoints []string, secure bool, err error) {
 			}
 		}
 		if err := checkEndpoint(endpoint); err != nil {
-			return nil, false, fmt.Errorf(`the endpoint %q %w; want "host:port", "http://host:port", "https://host:port" or "unix:///path"`, given, err)
+			return nil, false,
+				fmt.Errorf(`the endpoint %q %w; want "host:port", "http://host:port", "https://host:port" or `+
+					`"unix:///path"`, given, err)
 		}
 		https := strings.HasPrefix(endpoint, "https://")
 		if i > 0 && https != secure {
-			return nil, false, fmt.Errorf("the endpoints %q and %q are not both https; all of them must be, or none", c.Endpoints[0], given)
+			return nil, false, fmt.Errorf("the endpoints %q and %q are not both https; all of them must be, or none",
+				c.Endpoints[0], given)
 		}
 		secure = https
 		endpoints = append(endpoints, endpoint)
 	}
 	if files && !secure {
-		return nil, false, fmt.Errorf("TLS files are given, but the endpoint %q does not use TLS; want https", c.Endpoints[0])
+		return nil, false,
+			fmt.Errorf("TLS files are given, but the endpoint %q does not use TLS; want https", c.Endpoints[0])
 	}
 	return endpoints, secure, nil
 }

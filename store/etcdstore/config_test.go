@@ -30,18 +30,58 @@ func TestConfigErrors(t *testing.T) {
 		{"no URL", etcdstore.Config{Endpoints: []string{"http://a b:1"}}, []string{"not a URL"}},
 		{"a path", etcdstore.Config{Endpoints: []string{"http://a:1/v3"}}, []string{"more than a host and a port"}},
 		{"a socket without a path", etcdstore.Config{Endpoints: []string{"unix://"}}, []string{`"unix"`}},
-		{"half of them secure", etcdstore.Config{Endpoints: []string{"https://a:1", "http://b:1"}}, []string{"https://a:1", "http://b:1", "or none"}},
-		{"TLS files without TLS", etcdstore.Config{Endpoints: []string{"http://a:1"}, CAFile: junk}, []string{"http://a:1", "want https"}},
-		{"no CA file", etcdstore.Config{Endpoints: https, CAFile: "/no/such/file"}, []string{"CA file", "/no/such/file"}},
+		{
+			"half of them secure",
+			etcdstore.Config{Endpoints: []string{"https://a:1", "http://b:1"}},
+			[]string{"https://a:1", "http://b:1", "or none"},
+		},
+		{
+			"TLS files without TLS",
+			etcdstore.Config{Endpoints: []string{"http://a:1"}, CAFile: junk},
+			[]string{"http://a:1", "want https"},
+		},
+		{
+			"no CA file",
+			etcdstore.Config{Endpoints: https, CAFile: "/no/such/file"},
+			[]string{"CA file", "/no/such/file"},
+		},
 		{"junk for a CA", etcdstore.Config{Endpoints: https, CAFile: junk}, []string{junk, "PEM"}},
-		{"a certificate without a key", etcdstore.Config{Endpoints: https, CertFile: junk}, []string{junk, "both or neither"}},
-		{"junk for a certificate", etcdstore.Config{Endpoints: https, CertFile: junk, KeyFile: junk}, []string{junk, "no pair"}},
-		{"user without password", etcdstore.Config{Endpoints: []string{"a:1"}, Username: "u"}, []string{`"u"`, "both or neither"}},
-		{"password without user", etcdstore.Config{Endpoints: []string{"a:1"}, Password: "secret"}, []string{"6 characters", "both or neither"}},
-		{"relative prefix", etcdstore.Config{Endpoints: []string{"a:1"}, Prefix: "firn"}, []string{`"firn"`, `"/firn"`}},
-		{"prefix that ends in a slash", etcdstore.Config{Endpoints: []string{"a:1"}, Prefix: "/firn/"}, []string{`"/firn/"`}},
+		{
+			"a certificate without a key",
+			etcdstore.Config{Endpoints: https, CertFile: junk},
+			[]string{junk, "both or neither"},
+		},
+		{
+			"junk for a certificate",
+			etcdstore.Config{Endpoints: https, CertFile: junk, KeyFile: junk},
+			[]string{junk, "no pair"},
+		},
+		{
+			"user without password",
+			etcdstore.Config{Endpoints: []string{"a:1"}, Username: "u"},
+			[]string{`"u"`, "both or neither"},
+		},
+		{
+			"password without user",
+			etcdstore.Config{Endpoints: []string{"a:1"}, Password: "secret"},
+			[]string{"6 characters", "both or neither"},
+		},
+		{
+			"relative prefix",
+			etcdstore.Config{Endpoints: []string{"a:1"}, Prefix: "firn"},
+			[]string{`"firn"`, `"/firn"`},
+		},
+		{
+			"prefix that ends in a slash",
+			etcdstore.Config{Endpoints: []string{"a:1"}, Prefix: "/firn/"},
+			[]string{`"/firn/"`},
+		},
 		{"prefix of a slash", etcdstore.Config{Endpoints: []string{"a:1"}, Prefix: "/"}, []string{`"/"`}},
-		{"negative deadline", etcdstore.Config{Endpoints: []string{"a:1"}, CallDeadline: -time.Second}, []string{"-1s", "5s"}},
+		{
+			"negative deadline",
+			etcdstore.Config{Endpoints: []string{"a:1"}, CallDeadline: -time.Second},
+			[]string{"-1s", "5s"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// connections tells of the connections to servers that are made. It is a stats.Handler of gRPC, which calls it before it
-// sends anything over a connection.
+// connections tells of the connections to servers that are made. It is a stats.Handler of gRPC, which calls it before
+// it sends anything over a connection.
 type connections struct {
 	mu    sync.Mutex
 	newer chan struct{}

@@ -98,7 +98,9 @@ func inOneLine(errs []error) error {
 // tellWhy makes a call that could not get a connection say why, as in "dial tcp
 // 127.0.0.1:2379: connect: connection refused". Without it the client says that the
 // deadline was exceeded.
-func tellWhy(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func tellWhy(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	options ...grpc.CallOption,
+) error {
 	err := invoke(ctx, method, req, reply, conn, options...)
 	if err == nil {
 		return nil

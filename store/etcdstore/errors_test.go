@@ -79,7 +79,10 @@ func TestErrors(t *testing.T) {
 	for _, tt := range tests {
 		// Errors arrive as they came over the wire, as the client wraps them, and
 		// perhaps once more around that.
-		for _, cause := range []error{tt.err, rpctypes.Error(tt.err), fmt.Errorf("wrapped: %w", rpctypes.Error(tt.err))} {
+		for _, cause := range []error{
+			tt.err, rpctypes.Error(tt.err),
+			fmt.Errorf("wrapped: %w", rpctypes.Error(tt.err)),
+		} {
 			check(t, writeError("commit", cause), cause, tt.commit)
 			check(t, callError("get", cause), cause, tt.call)
 		}

@@ -42,7 +42,8 @@ func (s *Store) Examine(ctx context.Context) (servers []ServerReport, read time.
 	}
 	if err != nil {
 		for _, endpoint := range s.etcd.Endpoints {
-			servers = append(servers, ServerReport{Endpoint: endpoint, Err: cmp.Or(unreachable(context.Background(), endpoint), err)})
+			servers = append(servers,
+				ServerReport{Endpoint: endpoint, Err: cmp.Or(unreachable(context.Background(), endpoint), err)})
 		}
 		return servers, 0, callError("login", err)
 	}

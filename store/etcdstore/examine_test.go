@@ -66,13 +66,15 @@ func TestExamineSeesWhatIsWrong(t *testing.T) {
 	admin := rawClient(t, secure.Endpoint())
 	enableAuth(t, secure.Endpoint(), func() error {
 		const key = "/readable/"
-		_, err := admin.RoleGrantPermission(t.Context(), "firn", key, clientv3.GetPrefixRangeEnd(key), clientv3.PermissionType(clientv3.PermRead))
+		_, err := admin.RoleGrantPermission(t.Context(), "firn", key, clientv3.GetPrefixRangeEnd(key),
+			clientv3.PermissionType(clientv3.PermRead))
 		return err
 	})
 	config := etcdstore.Config{Endpoints: []string{secure.Endpoint()}, Username: "firn", Password: "secret"}
 	for prefix, refused := range map[string]bool{"/firn": false, "/readable": true, "/other": true} {
 		config.Prefix = prefix
-		if _, _, err := open(t, config).Examine(t.Context()); errors.Is(err, store.ErrRefused) != refused || !refused && err != nil {
+		if _, _, err := open(t, config).Examine(t.Context()); errors.Is(err, store.ErrRefused) != refused ||
+			!refused && err != nil {
 			t.Errorf("below %s: %v; want ErrRefused: %v", prefix, err, refused)
 		}
 	}
@@ -91,7 +93,8 @@ func TestExamineWithoutAServer(t *testing.T) {
 	if !errors.Is(err, store.ErrUnavailable) || len(servers) != 1 || servers[0].Err == nil {
 		t.Errorf("Examine = %+v, %v; want one server that does not answer, and ErrUnavailable", servers, err)
 	}
-	if want := "connection refused"; len(servers) == 1 && servers[0].Err != nil && !strings.Contains(servers[0].Err.Error(), want) {
+	if want := "connection refused"; len(servers) == 1 && servers[0].Err != nil &&
+		!strings.Contains(servers[0].Err.Error(), want) {
 		t.Errorf("the reason is %v; want %s", servers[0].Err, want)
 	}
 }

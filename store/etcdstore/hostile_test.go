@@ -43,7 +43,9 @@ func (h *hostile) header() *etcdserverpb.ResponseHeader {
 }
 
 // call answers in place of a connection.
-func (h *hostile) call(_ context.Context, _ string, req, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+func (h *hostile) call(_ context.Context, _ string, req, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker,
+	_ ...grpc.CallOption,
+) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	how := h.next()
@@ -80,7 +82,10 @@ func (h *hostile) ranged(how byte, req *etcdserverpb.RangeRequest) *etcdserverpb
 	case 4: // revisions that are none
 		r.Kvs = []*mvccpb.KeyValue{{Key: req.Key}}
 	case 5: // others, twice
-		r.Kvs = []*mvccpb.KeyValue{{Key: []byte("z"), CreateRevision: 1, ModRevision: 1}, {Key: []byte("a"), CreateRevision: 1, ModRevision: 1}}
+		r.Kvs = []*mvccpb.KeyValue{
+			{Key: []byte("z"), CreateRevision: 1, ModRevision: 1},
+			{Key: []byte("a"), CreateRevision: 1, ModRevision: 1},
+		}
 	case 6:
 		r.More = true
 	default:
@@ -91,7 +96,10 @@ func (h *hostile) ranged(how byte, req *etcdserverpb.RangeRequest) *etcdserverpb
 			} else if i > 0 {
 				break
 			}
-			r.Kvs = append(r.Kvs, &mvccpb.KeyValue{Key: key, Value: []byte("0000000000000000001"), CreateRevision: i + 1, ModRevision: i + 1})
+			r.Kvs = append(r.Kvs, &mvccpb.KeyValue{
+				Key: key, Value: []byte("0000000000000000001"),
+				CreateRevision: i + 1, ModRevision: i + 1,
+			})
 		}
 	}
 	return r
@@ -114,7 +122,9 @@ func (h *hostile) txn(how byte, req *etcdserverpb.TxnRequest, r *etcdserverpb.Tx
 		case op.GetRequestPut() != nil:
 			answer.Response = &etcdserverpb.ResponseOp_ResponsePut{ResponsePut: new(etcdserverpb.PutResponse)}
 		default:
-			answer.Response = &etcdserverpb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: new(etcdserverpb.DeleteRangeResponse)}
+			answer.Response = &etcdserverpb.ResponseOp_ResponseDeleteRange{
+				ResponseDeleteRange: new(etcdserverpb.DeleteRangeResponse),
+			}
 		}
 		r.Responses = append(r.Responses, answer)
 	}
@@ -154,7 +164,8 @@ func use(ctx context.Context, s store.Store, which byte) {
 		_, _ = s.List(ctx, "")
 	}
 	if which&4 != 0 {
-		_, _ = s.Commit(ctx, store.Txn{If: []store.Condition{{Key: "b"}}, Then: []store.Op{store.Put("a", nil), store.Delete("c")}})
+		_, _ = s.Commit(ctx,
+			store.Txn{If: []store.Condition{{Key: "b"}}, Then: []store.Op{store.Put("a", nil), store.Delete("c")}})
 	}
 	if which&8 != 0 {
 		_, _ = s.Append(ctx, "entry", []byte("1"))
@@ -193,18 +204,27 @@ func FuzzHostileServer(f *testing.F) {
 // What is wrong is said.
 func TestWrongAnswers(t *testing.T) {
 	txn := store.Txn{If: []store.Condition{{Key: "b"}}, Then: []store.Op{store.Put("a", nil), store.Delete("c")}}
-	for how, want := range map[byte]string{2: "without its header", 7: "operation 0 of a transaction", 8: "1 operations of a transaction; want 2", 9: "3 operations of a transaction; want 2", 10: "operation 1 of a transaction"} {
+	for how, want := range map[byte]string{
+		2: "without its header", 7: "operation 0 of a transaction",
+		8: "1 operations of a transaction; want 2", 9: "3 operations of a transaction; want 2",
+		10: "operation 1 of a transaction",
+	} {
 		h := &hostile{script: append([]byte{how}, make([]byte, 20)...), over: func() {}, revision: 100}
 		s := h.open(t)
-		if _, err := s.Commit(t.Context(), txn); !errors.Is(err, store.ErrAmbiguous) || !strings.Contains(err.Error(), want) {
+		if _, err := s.Commit(t.Context(), txn); !errors.Is(err, store.ErrAmbiguous) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%d: Commit = %v; want ErrAmbiguous, and %q", how, err, want)
 		}
 		_ = s.Close()
 	}
-	for how, want := range map[byte]string{2: "without its header", 4: "revision 0", 5: "2 keys", 6: "there are more: true"} {
+	for how, want := range map[byte]string{
+		2: "without its header", 4: "revision 0", 5: "2 keys",
+		6: "there are more: true",
+	} {
 		h := &hostile{script: append([]byte{how}, make([]byte, 20)...), over: func() {}, revision: 100}
 		s := h.open(t)
-		if _, err := s.Get(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+		if _, err := s.Get(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%d: Get = %v; want ErrUnavailable, and %q", how, err, want)
 		}
 		_ = s.Close()
@@ -234,11 +254,15 @@ func TestLengthOfAnswers(t *testing.T) {
 		server := grpc.NewServer(grpc.MaxSendMsgSize(2 * answers.Max))
 		etcdserverpb.RegisterKVServer(server, huge{size: size})
 		go func() { _ = server.Serve(l) }()
-		s, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{l.Addr().String()}, CallDeadline: 30 * time.Second})
+		s, err := etcdstore.Open(etcdstore.Config{
+			Endpoints:    []string{l.Addr().String()},
+			CallDeadline: 30 * time.Second,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Get(t.Context(), "a"); err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+		if _, err := s.Get(t.Context(), "a"); err == nil && want != "" ||
+			err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("Get of %d bytes = %v; want %q", size, err, want)
 		}
 		_ = s.Close()

@@ -134,7 +134,8 @@ func (s *Store) translate(txn store.Txn) ([]clientv3.Cmp, []clientv3.Op, error) 
 		default:
 			session, ok := op.Session.(*session)
 			if !ok {
-				return nil, nil, fmt.Errorf("commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
+				return nil, nil,
+					fmt.Errorf("commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
 			}
 			ops = append(ops, clientv3.OpPut(s.prefix+op.Key, string(op.Value), clientv3.WithLease(session.lease)))
 		}

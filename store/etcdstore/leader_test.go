@@ -55,7 +55,8 @@ func TestTheLogAcrossLeaderChanges(t *testing.T) {
 				if err == nil {
 					break
 				}
-				if passing := errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable); !passing || time.Now().After(deadline) {
+				if passing := errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable); !passing ||
+					time.Now().After(deadline) {
 					t.Fatalf("Append(%s): %v", id, err)
 				}
 			}

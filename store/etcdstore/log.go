@@ -19,7 +19,8 @@ import (
 // The keys of the log. Those of the checkpoint are written together, and so have one
 // version; the position has its own key, so that reading it does not read the value.
 const (
-	logPrefix       = "log/"                // and an ID: the data of that entry, whose position is the key's create revision
+	// and an ID: the data of that entry, whose position is the key's create revision
+	logPrefix       = "log/"
 	checkpointAt    = "checkpoint/position" // in decimal, 19 digits, so that etcd can compare positions
 	checkpointValue = "checkpoint/value"
 )
@@ -85,7 +86,9 @@ func (s tries) Look(ctx context.Context) (appends.Seen, error) {
 
 // write sends a transaction of the log, at most once, with a deadline. Before it is sent no
 // error is ambiguous.
-func (s *Store) write(ctx context.Context, call string, conditions []clientv3.Cmp, then []clientv3.Op, otherwise ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (s *Store) write(ctx context.Context, call string, conditions []clientv3.Cmp, then []clientv3.Op,
+	otherwise ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
 		return nil, callError(call, err)
@@ -149,7 +152,9 @@ func (m mark) after(b store.Batch, upTo store.Position) mark {
 }
 
 // missing returns an error when the log is not the one that was read up to a mark.
-func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue, idOf func(*mvccpb.KeyValue) string) error {
+func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue,
+	idOf func(*mvccpb.KeyValue) string,
+) error {
 	switch {
 	case m.upTo > seen.Now && m.read:
 		return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRolledBack, seen.Now)
@@ -265,11 +270,16 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 
 // replaceCheckpoint replaces the checkpoint of this version; false when another client
 // has replaced it meanwhile.
-func (s *Store) replaceCheckpoint(ctx context.Context, call string, version store.Version, c store.Checkpoint) (bool, error) {
+func (s *Store) replaceCheckpoint(ctx context.Context, call string, version store.Version,
+	c store.Checkpoint,
+) (bool, error) {
 	at := s.prefix + checkpointAt
 	resp, err := s.write(ctx, call,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(at), "=", int64(version))},
-		[]clientv3.Op{clientv3.OpPut(at, decimal(c.Position)), clientv3.OpPut(s.prefix+checkpointValue, string(c.Value))})
+		[]clientv3.Op{
+			clientv3.OpPut(at, decimal(c.Position)),
+			clientv3.OpPut(s.prefix+checkpointValue, string(c.Value)),
+		})
 	if err != nil {
 		return false, err
 	}
@@ -291,7 +301,8 @@ func (s *Store) Trim(ctx context.Context) error {
 	if err != nil || seen.Trimmed == 0 {
 		return err
 	}
-	old, err := s.read(ctx, logPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMaxCreateRev(int64(seen.Trimmed)))
+	old, err := s.read(ctx, logPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		clientv3.WithMaxCreateRev(int64(seen.Trimmed)))
 	if err != nil {
 		return callError("trim", err)
 	}

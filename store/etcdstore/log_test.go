@@ -139,7 +139,8 @@ func TestLogKeysInEtcd(t *testing.T) {
 		t.Fatalf("etcd has %v, %v", resp, err)
 	}
 	for i, want := range []string{
-		fmt.Sprintf("/p/checkpoint/position=%019d", a), "/p/checkpoint/value=value", "/p/log/a=data of a", "/p/log/b=data of b",
+		fmt.Sprintf("/p/checkpoint/position=%019d", a), "/p/checkpoint/value=value", "/p/log/a=data of a",
+		"/p/log/b=data of b",
 	} {
 		if kv := resp.Kvs[i]; string(kv.Key)+"="+string(kv.Value) != want || kv.Lease != 0 {
 			t.Errorf("etcd has %v, want %s", kv, want)

@@ -28,7 +28,8 @@ func TestARoundTripOfASecond(t *testing.T) {
 				config.Username, config.Password = "firn", "secret"
 			} else {
 				options.Certs = certtest.WriteFiles(t, t.TempDir())
-				config.CAFile, config.CertFile, config.KeyFile = options.Certs.CA, options.Certs.ClientCert, options.Certs.ClientKey
+				config.CAFile, config.CertFile, config.KeyFile = options.Certs.CA, options.Certs.ClientCert,
+					options.Certs.ClientKey
 			}
 			server := etcdtest.Start(t, options)
 			if login {

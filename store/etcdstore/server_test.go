@@ -105,7 +105,8 @@ func TestPausedServer(t *testing.T) {
 	}
 	server.Pause(t)
 	start := time.Now()
-	if _, err := s.Commit(t.Context(), next("during")); !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Commit(t.Context(), next("during")); !errors.Is(err, store.ErrAmbiguous) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Commit = %v, want ErrAmbiguous and its cause", err)
 	}
 	if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
@@ -210,15 +211,20 @@ func TestRefusedConnections(t *testing.T) {
 		_, commit := s.Commit(t.Context(), putting("key"))
 		_, append := s.Append(t.Context(), "id", nil)
 		_, _, examine := s.Examine(t.Context())
-		for call, err := range map[string]error{"OpenSession": session, "Get": get, "Commit": commit, "Append": append, "Examine": examine} {
+		for call, err := range map[string]error{
+			"OpenSession": session, "Get": get, "Commit": commit, "Append": append,
+			"Examine": examine,
+		} {
 			if err == nil {
 				t.Errorf("%s %s: no error", call, name)
 				continue
 			}
 			text := err.Error()
-			refused := strings.Contains(text, "connection refused") && (strings.Contains(text, addresses[0]) || strings.Contains(text, addresses[1]))
+			refused := strings.Contains(text, "connection refused") &&
+				(strings.Contains(text, addresses[0]) || strings.Contains(text, addresses[1]))
 			if !refused || strings.Contains(text, "deadline") || strings.Contains(text, "\n") {
-				t.Errorf("%s %s: %v; want one line with the address and that the connection is refused", call, name, err)
+				t.Errorf("%s %s: %v; want one line with the address and that the connection is refused",
+					call, name, err)
 			}
 		}
 	}
@@ -243,7 +249,8 @@ func TestKeysInEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatalf("OpenSession: %v", err)
 	}
-	if _, err := s.Commit(t.Context(), putting("peers/8", store.PutEphemeral("peers/7", []byte("me"), session))); err != nil {
+	if _, err := s.Commit(t.Context(),
+		putting("peers/8", store.PutEphemeral("peers/7", []byte("me"), session))); err != nil {
 		t.Fatalf("Commit: %v", err)
 	}
 	resp, err := raw.Get(t.Context(), "", clientv3.WithPrefix())
@@ -283,7 +290,8 @@ func TestGrantedTTL(t *testing.T) {
 			t.Errorf("asked for %v, was granted %v, want %v", asked, session.TTL(), want)
 		}
 	}
-	if _, err := s.OpenSession(t.Context(), 0); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "0s") {
+	if _, err := s.OpenSession(t.Context(), 0); !errors.Is(err, store.ErrRefused) ||
+		!strings.Contains(err.Error(), "0s") {
 		t.Errorf("OpenSession(0) = %v, want ErrRefused", err)
 	}
 }

@@ -183,9 +183,10 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 }
 
 // watchTail adds what a watch delivers, until the watch breaks or misses something, or a connection is made; it returns
-// whether that was why. The servers behind a new connection may have been set back and have grown since, and a watch goes
-// on there by itself: what it delivers would be the end of another log than the one that was read. A server can't be set
-// back without a restart, and a restart ends its connections. So a connection that lasts leads to the log that was read.
+// whether that was why. The servers behind a new connection may have been set back and have grown since, and a watch
+// goes on there by itself: what it delivers would be the end of another log than the one that was read. A server can't
+// be set back without a restart, and a restart ends its connections. So a connection that lasts leads to the log that
+// was read.
 //
 // A watch's silence proves nothing, so watchTail also reads the log every recheck.
 func (s *Store) watchTail(ctx context.Context, t *tail) bool {
@@ -279,7 +280,9 @@ func (t *tail) shorten() {
 // after returns the entries after a position, and how far they go. Without any it returns
 // a channel that closes when there may be some. With neither, the tail does not reach back
 // that far.
-func (t *tail) after(position store.Position) (batch store.Batch, upTo store.Position, changed <-chan struct{}, err error) {
+func (t *tail) after(position store.Position) (batch store.Batch, upTo store.Position, changed <-chan struct{},
+	err error,
+) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -308,8 +311,8 @@ func (t *tail) fail(err error) {
 	t.changed = make(chan struct{})
 }
 
-// readOver tells whether the tail goes on, and has read its log over the connections over which another one was read: then
-// both are the same log.
+// readOver tells whether the tail goes on, and has read its log over the connections over which another one was read:
+// then both are the same log.
 func (t *tail) readOver(newer <-chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -83,8 +83,8 @@ func (w watches) Watch(context.Context, string, ...clientv3.OpOption) clientv3.W
 func (watches) RequestProgress(context.Context) error { return nil }
 func (watches) Close() error                          { return nil }
 
-// A watch goes on by itself over a new connection, and the servers there may have been set back and have grown since. What it
-// delivers then is not taken for the end of the log that was read.
+// A watch goes on by itself over a new connection, and the servers there may have been set back and have grown since.
+// What it delivers then is not taken for the end of the log that was read.
 func TestAWatchOfAnotherLog(t *testing.T) {
 	t.Parallel()
 	proxy := proxytest.New(t, etcdtest.Start(t, etcdtest.Options{}).Address())
@@ -182,7 +182,8 @@ func TestReplacedCheckpoint(t *testing.T) {
 	t.Parallel()
 	s := openServer(t)
 	for i, want := range []bool{true, false} {
-		written, err := s.replaceCheckpoint(t.Context(), "checkpoint", 0, store.Checkpoint{Position: store.Position(2 - i)})
+		written, err := s.replaceCheckpoint(t.Context(), "checkpoint", 0,
+			store.Checkpoint{Position: store.Position(2 - i)})
 		if err != nil || written != want {
 			t.Errorf("replacing none, for the %d. time: %v, %v", i+1, written, err)
 		}
@@ -244,7 +245,8 @@ func TestTailAgainstAModel(t *testing.T) {
 			case got.Checkpoint != nil:
 				checkpoints++
 				if got.Checkpoint.Position != cut || after >= cut {
-					t.Fatalf("seed %d: after %d it has a checkpoint at %d, want %d", seed, after, got.Checkpoint.Position, cut)
+					t.Fatalf("seed %d: after %d it has a checkpoint at %d, want %d", seed, after,
+						got.Checkpoint.Position, cut)
 				}
 				after = cut
 			case after < cut:

@@ -46,7 +46,12 @@ func TestFaultsOfACommit(t *testing.T) {
 	}{
 		{"none", memstore.Fault{}, 0, nil, true, true},
 		{"slow", memstore.Fault{Delay: time.Second}, time.Second, nil, true, true},
-		{"slower than the caller waits", memstore.Fault{Delay: delay}, 5 * time.Second, store.ErrAmbiguous, false, true},
+		{
+			"slower than the caller waits",
+			memstore.Fault{Delay: delay},
+			5 * time.Second,
+			store.ErrAmbiguous, false, true,
+		},
 		{"fails before", memstore.Fault{Outcome: memstore.FailBefore}, 0, store.ErrAmbiguous, false, false},
 		{"fails after", memstore.Fault{Outcome: memstore.FailAfter}, 0, store.ErrAmbiguous, true, true},
 		{"applies late", memstore.Fault{Outcome: memstore.ApplyLate, Delay: delay}, 0, store.ErrAmbiguous, false, true},
@@ -192,7 +197,8 @@ func TestCrash(t *testing.T) {
 		if err != nil {
 			t.Fatalf("OpenSession: %v", err)
 		}
-		if _, err := c.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
+		if _, err := c.Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
 			t.Fatalf("Commit: %v", err)
 		}
 		gone, err := other.Gone(t.Context(), "key")

@@ -129,7 +129,8 @@ func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 		return nil, nil, fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, f.last.Position)
 	case store.Position(c.svc.revision) < f.upTo && !c.cut: // it may have yielded no entry yet
 		c.appender.Forget()
-		return nil, nil, fmt.Errorf("%w: the store has reached position %d only, and had %d", store.ErrRolledBack, c.svc.revision, f.upTo)
+		return nil, nil, fmt.Errorf("%w: the store has reached position %d only, and had %d", store.ErrRolledBack,
+			c.svc.revision, f.upTo)
 	case upTo <= f.upTo, !log.holds(f.last):
 		if c.wake == nil {
 			c.wake = make(chan struct{})

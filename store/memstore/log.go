@@ -96,7 +96,8 @@ func (c *Client) read(ctx context.Context, op Operation, after store.Position) (
 
 func (s *Service) readLocked(after store.Position) (store.Batch, error) {
 	if after < 0 || after > store.Position(s.revision) {
-		return store.Batch{}, fmt.Errorf("%w: the log ends at %d and can't be read after %d; want 0 to its end", store.ErrRefused, s.revision, after)
+		return store.Batch{}, fmt.Errorf("%w: the log ends at %d and can't be read after %d; want 0 to its end",
+			store.ErrRefused, s.revision, after)
 	}
 	var batch store.Batch
 	if after < s.log.checkpoint.Position {
@@ -148,7 +149,8 @@ func (s *Service) checkpointLocked(checkpoint store.Checkpoint) error {
 	case checkpoint.Position <= s.log.checkpoint.Position:
 		return nil
 	case checkpoint.Position > store.Position(s.revision):
-		return fmt.Errorf("%w: a checkpoint at %d; the log ends at %d", store.ErrRefused, checkpoint.Position, s.revision)
+		return fmt.Errorf("%w: a checkpoint at %d; the log ends at %d", store.ErrRefused,
+			checkpoint.Position, s.revision)
 	}
 	s.revision++
 	s.log.checkpoint, s.log.version = checkpoint, s.revision

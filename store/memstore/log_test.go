@@ -186,7 +186,8 @@ func TestLateAppendAroundATrim(t *testing.T) {
 				defer following.Wait()
 				defer stop()
 
-				c.Inject(on(memstore.Append, memstore.Fault{Outcome: memstore.ApplyLate, Delay: 2500 * time.Millisecond}, 1))
+				c.Inject(on(memstore.Append,
+					memstore.Fault{Outcome: memstore.ApplyLate, Delay: 2500 * time.Millisecond}, 1))
 				short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()
 				if _, err := c.Append(short, "a", nil); !errors.Is(err, store.ErrAmbiguous) {
@@ -295,8 +296,8 @@ func TestNewsOfEntries(t *testing.T) {
 	})
 }
 
-// A client that reaches the store for a moment only, after that was set back, may hear of the new log. Its Follow does not
-// mix two logs: it ends, once it can tell.
+// A client that reaches the store for a moment only, after that was set back, may hear of the new log. Its Follow does
+// not mix two logs: it ends, once it can tell.
 func TestAFollowHearsOfAnotherLog(t *testing.T) {
 	for _, grows := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,8 @@ func (s *Service) RollBack(b Backup, ahead store.Version) {
 	if s.keys == nil {
 		s.keys = make(map[string]entry)
 	}
-	s.log.entries, s.log.positions, s.log.following = slices.Clone(b.log.entries), maps.Clone(b.log.positions), following
+	s.log.entries, s.log.positions, s.log.following = slices.Clone(b.log.entries),
+		maps.Clone(b.log.positions), following
 	if s.log.positions == nil {
 		s.log.positions = make(map[string]store.Position)
 	}

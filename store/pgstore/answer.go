@@ -99,12 +99,14 @@ func (s statement) read(answer *pgconn.ResultReader, budget *int) (rows, error) 
 			continue
 		}
 		if len(values) != len(s.columns) {
-			return nil, fmt.Errorf("the server answers a row of %d columns to %s; want %d", len(values), s.short(), len(s.columns))
+			return nil, fmt.Errorf("the server answers a row of %d columns to %s; want %d", len(values), s.short(),
+				len(s.columns))
 		}
 		row := make([][]byte, len(values))
 		for i, v := range values {
 			if !fits(s.columns[i], v) {
-				return nil, fmt.Errorf("the server answers %.80q in column %d to %s; want one of kind %c", v, i+1, s.short(), s.columns[i])
+				return nil, fmt.Errorf("the server answers %.80q in column %d to %s; want one of kind %c", v, i+1,
+					s.short(), s.columns[i])
 			}
 			row[i] = bytes.Clone(v)
 		}
@@ -124,7 +126,8 @@ func (s statement) read(answer *pgconn.ResultReader, budget *int) (rows, error) 
 // short is the beginning of the statement.
 func (s statement) short() string { return fmt.Sprintf("%.60q", s.sql) }
 
-// exec sends statements as one message, and returns the rows of each. It closes a connection over which comes anything else.
+// exec sends statements as one message, and returns the rows of each. It closes a connection over which comes anything
+// else.
 func exec(ctx context.Context, conn *pgconn.PgConn, statements ...statement) (all []rows, err error) {
 	defer func() {
 		if err != nil && rolledBack(err) == nil {
@@ -190,8 +193,8 @@ const leftOf = "bytes left"
 // allow has a server send up to so many bytes from now on.
 func allow(conn *pgconn.PgConn, n int64) { conn.CustomData()[leftOf].(*atomic.Int64).Store(n) }
 
-// metered is a connection over which only so much comes. Without that, a server could fill the memory with messages that
-// the library keeps, such as parameters.
+// metered is a connection over which only so much comes. Without that, a server could fill the memory with messages
+// that the library keeps, such as parameters.
 type metered struct {
 	net.Conn
 	left *atomic.Int64

@@ -33,9 +33,10 @@ const (
 // Config says which database to use, and how.
 type Config struct {
 	// URL is the address of the database, such as "postgres://user@host:5432/database?sslmode=verify-full", with the
-	// parameters of PostgreSQL's own clients. With several hosts, "postgres://user@a,b/database", the client uses the one
-	// that is the primary, and goes on to the next when one is silent for 2.5 s, or for connect_timeout. What the URL
-	// leaves out comes from PGHOST and its like, as everywhere. It must lead to the server itself: poolers are refused.
+	// parameters of PostgreSQL's own clients. With several hosts, "postgres://user@a,b/database", the client uses the
+	// one that is the primary, and goes on to the next when one is silent for 2.5 s, or for connect_timeout. What the
+	// URL leaves out comes from PGHOST and its like, as everywhere. It must lead to the server itself: poolers are
+	// refused.
 	URL string
 
 	// PasswordFile holds the password on its first line. It is read for each connection, so that you can replace it at
@@ -46,8 +47,8 @@ type Config struct {
 	// client uses TLS alone and checks the server's name, unless the URL has another sslmode. Empty: as the URL says.
 	CAFile string
 
-	// CertFile and KeyFile hold the client's own certificate and its key, in PEM; both or neither. They are read for each
-	// connection.
+	// CertFile and KeyFile hold the client's own certificate and its key, in PEM; both or neither. They are read for
+	// each connection.
 	CertFile, KeyFile string
 
 	// Schema holds the tables, for this cluster alone: 1 to 63 characters a-z, 0-9 and _, the first no digit. Empty:
@@ -76,17 +77,21 @@ func (c Config) settings() (settings, error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := settings{Config: c}
 	if c.CallDeadline < 0 {
-		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline, DefaultCallDeadline)
+		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline,
+			DefaultCallDeadline)
 	}
 	if !schemaName.MatchString(c.Schema) {
-		return s, fmt.Errorf("the schema is called %q; want 1 to 63 characters a-z, 0-9 and _, the first no digit", c.Schema)
+		return s, fmt.Errorf("the schema is called %q; want 1 to 63 characters a-z, 0-9 and _, the first no digit",
+			c.Schema)
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		return s, fmt.Errorf("the certificate file is %q and the key file is %q; give both or neither", c.CertFile, c.KeyFile)
+		return s, fmt.Errorf("the certificate file is %q and the key file is %q; give both or neither",
+			c.CertFile, c.KeyFile)
 	}
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return s, errors.New(`the address of the database is not a URL like "postgres://user@host:5432/database"`) // it may hold a password
+		// it may hold a password
+		return s, errors.New(`the address of the database is not a URL like "postgres://user@host:5432/database"`)
 	}
 	q := u.Query()
 	if c.CAFile != "" {
@@ -101,22 +106,26 @@ func (c Config) settings() (settings, error) {
 	}
 	for name := range q {
 		if forPools(name) {
-			c.Logger.Warn("firn has one connection, and no use for a setting of a pool in the address of the database", "setting", name, "value", q.Get(name))
+			c.Logger.Warn("firn has one connection, and no use for a setting of a pool in the address of the database",
+				"setting", name, "value", q.Get(name))
 			q.Del(name)
 		}
 	}
 	u.RawQuery = q.Encode()
-	if s.url = u.String(); u.Host == "" && u.User == nil && u.Path == "" { // all is in the environment; pgx reads no "postgres:"
+	// all is in the environment; pgx reads no "postgres:"
+	if s.url = u.String(); u.Host == "" && u.User == nil && u.Path == "" {
 		s.url = strings.Replace(s.url, ":", "://", 1)
 	}
 	_, err = s.connection()
 	return s, err
 }
 
-// forPools is whether pgx and its pool alone understand a setting, in a URL that a service has for both. A server refuses it.
+// forPools is whether pgx and its pool alone understand a setting, in a URL that a service has for both. A server
+// refuses it.
 func forPools(name string) bool {
 	return strings.HasPrefix(name, "pool_") ||
-		slices.Contains([]string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"}, name)
+		slices.Contains([]string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"},
+			name)
 }
 
 // checkFiles returns an error when others can write a file that the URL names.
@@ -175,7 +184,9 @@ func (s settings) connection() (*pgconn.Config, error) {
 func hosts(c *pgconn.Config) []*pgconn.FallbackConfig {
 	all := []*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}
 	for _, next := range c.Fallbacks {
-		if !slices.ContainsFunc(all, func(h *pgconn.FallbackConfig) bool { return h.Host == next.Host && h.Port == next.Port }) {
+		if !slices.ContainsFunc(all, func(h *pgconn.FallbackConfig) bool {
+			return h.Host == next.Host && h.Port == next.Port
+		}) {
 			all = append(all, next)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 func TestSettingsOfPools(t *testing.T) {
 	var log logtest.Journal
 	s, err := Config{
-		URL:    "postgres://app@127.0.0.1/app?pool_max_conns=10&default_query_exec_mode=exec&statement_timeout=5s&application_name=orders",
+		URL: "postgres://app@127.0.0.1/app?pool_max_conns=10&default_query_exec_mode=exec&statement_timeout=5s&application_name=orders",
+
 		Logger: log.Logger(),
 	}.settings()
 	if err != nil {
@@ -35,7 +36,10 @@ func TestSettingsOfPools(t *testing.T) {
 func TestAddressesFromTheEnvironment(t *testing.T) {
 	t.Setenv("PGHOST", "db.example.org")
 	t.Setenv("PGUSER", "app")
-	for _, url := range []string{"postgres://", "postgres:///", "postgresql://?sslmode=disable", "postgres://app@", "postgres://db.example.org"} {
+	for _, url := range []string{
+		"postgres://", "postgres:///", "postgresql://?sslmode=disable", "postgres://app@",
+		"postgres://db.example.org",
+	} {
 		s, err := Config{URL: url}.settings()
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
@@ -50,14 +54,18 @@ func TestAddressesFromTheEnvironment(t *testing.T) {
 // An address that can't be used is told of without the password in it.
 func TestWrongAddresses(t *testing.T) {
 	for url, want := range map[string]string{
-		"mysql://app:secret@127.0.0.1/app":                        `the address of the database is not a URL like "postgres://user@host:5432/database"`,
-		"postgres://app:secret@127.0.0.1/app?sslmode=perhaps":     "the address of the database: failed to configure TLS (sslmode is invalid)",
-		"postgres://app:secret@127.0.0.1:port/app":                `the address of the database is not a URL like "postgres://user@host:5432/database"`,
+		"mysql://app:secret@127.0.0.1/app": `the address of the database is not a URL like ` +
+			`"postgres://user@host:5432/database"`,
+		"postgres://app:secret@127.0.0.1/app?sslmode=perhaps": "the address of the database: failed to configure " +
+			"TLS (sslmode is invalid)",
+		"postgres://app:secret@127.0.0.1:port/app": `the address of the database is not a URL like ` +
+			`"postgres://user@host:5432/database"`,
 		"postgres://app:secret@127.0.0.1:99999/app":               "the address of the database: ",
 		"postgres://app:secret@127.0.0.1/app?connect_timeout=few": "the address of the database: ",
 	} {
 		_, err := Open(Config{URL: url})
-		if err == nil || !strings.HasPrefix(err.Error(), want) || len(err.Error()) < len("the address of the database: .") || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.HasPrefix(err.Error(), want) ||
+			len(err.Error()) < len("the address of the database: .") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v; want %s", url, err, want)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/firn-id/firn/store/pgstore"
 )
 
-// damages are what somebody may do to tables in the schema that {s} stands for, with the tables that a floor then names.
+// damages are what somebody may do to tables in the schema that {s} stands for, with the tables that a floor then
+// names.
 var damages = map[string]struct{ do, names string }{
 	"head is deleted":       {"DELETE FROM {s}.head", "head"},
 	"latest is deleted":     {"DELETE FROM {s}.latest", "latest"},
@@ -22,7 +23,8 @@ var damages = map[string]struct{ do, names string }{
 	"log is truncated":      {"TRUNCATE {s}.log", "log"},
 	"checkpoint is deleted": {"DELETE FROM {s}.checkpoint", "checkpoint"},
 	"all is truncated": {
-		"TRUNCATE {s}.head, {s}.latest, {s}.sessions, {s}.keys, {s}.log, {s}.checkpoint", "head, latest, keys, log, checkpoint",
+		"TRUNCATE {s}.head, {s}.latest, {s}.sessions, {s}.keys, {s}.log, {s}.checkpoint",
+		"head, latest, keys, log, checkpoint",
 	},
 	"head is dropped":       {"DROP TABLE {s}.head", "head"},
 	"latest is dropped":     {"DROP TABLE {s}.latest", "latest"},
@@ -125,13 +127,15 @@ func TestAStrangerFindsATableEmptied(t *testing.T) {
 func TestTheSessionsAreDropped(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	s, other := open(t, pgstore.Config{URL: server.URL("postgres")}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	s, other := open(t, pgstore.Config{URL: server.URL("postgres")}),
+		open(t, pgstore.Config{URL: server.URL("postgres")})
 	for i := range 2 {
 		session, err := s.OpenSession(t.Context(), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
+		if _, err := s.Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
 			t.Fatal(err)
 		}
 		gone, err := other.Gone(t.Context(), "key")
@@ -149,12 +153,14 @@ func TestTheSessionsAreDropped(t *testing.T) {
 	}
 }
 
-// Where firn's role may not make the tables, each call says at once which are gone, and goes on once they are there again.
+// Where firn's role may not make the tables, each call says at once which are gone, and goes on once they are there
+// again.
 func TestADroppedTableIsNamed(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	make := func() {
-		server.SQL(t, pgstore.SQL(""), "GRANT USAGE ON SCHEMA firn TO app", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA firn TO app")
+		server.SQL(t, pgstore.SQL(""), "GRANT USAGE ON SCHEMA firn TO app",
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA firn TO app")
 	}
 	server.SQL(t, "CREATE ROLE app LOGIN")
 	make()

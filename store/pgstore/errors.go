@@ -21,8 +21,8 @@ var (
 // lasting are the classes and codes of SQLSTATE that another try meets again.
 var lasting = []string{"0A", "22", "28", "3D", "42", "54"}
 
-// writeError says what an error means to a transaction that was sent. The server reports an error of severity ERROR only
-// once it has rolled the transaction back; any other end of the conversation says nothing.
+// writeError says what an error means to a transaction that was sent. The server reports an error of severity ERROR
+// only once it has rolled the transaction back; any other end of the conversation says nothing.
 func writeError(call string, err error) error {
 	if failed := rolledBack(err); failed != nil {
 		return callError(call, err)

@@ -37,7 +37,8 @@ type Report struct {
 }
 
 // Examine asks every server of the URL for its state, and whether this client may use the tables: if not, it returns an
-// error of package store. It makes the tables if there are none. To try a write it sends a transaction that changes no key.
+// error of package store. It makes the tables if there are none. To try a write it sends a transaction that changes no
+// key.
 func (s *Store) Examine(ctx context.Context) (Report, error) {
 	var r Report
 	config, err := s.connection()
@@ -67,7 +68,8 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 		return r, err
 	}
 	r.Read, r.Size = time.Since(began), found[1].int(0, 0)
-	r.Oldest, r.Who, r.Dead = time.Duration(found[1].int(0, 2))*time.Millisecond, found[1].text(0, 3), found[1].int(0, 4)
+	r.Oldest, r.Who, r.Dead = time.Duration(found[1].int(0, 2))*time.Millisecond, found[1].text(0, 3),
+		found[1].int(0, 4)
 	if missing := found[1].text(0, 1); missing != "" {
 		return r, fmt.Errorf("write: %w: the role has no right to these tables: %s", store.ErrRefused, missing)
 	}
@@ -75,7 +77,9 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-func (s *Store) examineServer(ctx context.Context, config *pgconn.Config, host *pgconn.FallbackConfig) (r ServerReport) {
+func (s *Store) examineServer(ctx context.Context, config *pgconn.Config,
+	host *pgconn.FallbackConfig,
+) (r ServerReport) {
 	r.Server = host.Host // a socket's folder
 	if host.Host != "" && host.Host[0] != '/' {
 		r.Server = net.JoinHostPort(host.Host, strconv.Itoa(int(host.Port)))
@@ -83,7 +87,8 @@ func (s *Store) examineServer(ctx context.Context, config *pgconn.Config, host *
 	same := slices.DeleteFunc(slices.Clone(config.Fallbacks), func(f *pgconn.FallbackConfig) bool {
 		return f.Host != host.Host || f.Port != host.Port || f == host
 	})
-	config.Host, config.Port, config.TLSConfig, config.Fallbacks, config.ValidateConnect = host.Host, host.Port, host.TLSConfig, same, nil
+	config.Host, config.Port, config.TLSConfig, config.Fallbacks, config.ValidateConnect = host.Host, host.Port,
+		host.TLSConfig, same, nil
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
 	conn, err := connect(ctx, s.life, config)

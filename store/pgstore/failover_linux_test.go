@@ -62,8 +62,8 @@ func wantOpen(t *testing.T, s *pgstore.Store, window time.Duration) {
 	}
 }
 
-// A replica that is promoted while it is behind has lost commits. Each client is told once, all sessions are over, so that
-// no node ID can be extended, and nobody makes IDs until those of before are used up.
+// A replica that is promoted while it is behind has lost commits. Each client is told once, all sessions are over, so
+// that no node ID can be extended, and nobody makes IDs until those of before are used up.
 func TestAReplicaPromotedWhileBehind(t *testing.T) {
 	t.Parallel()
 	const window = 90 * time.Second
@@ -91,7 +91,8 @@ func TestAReplicaPromotedWhileBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("live", nil, session)}}); err != nil {
+	if _, err := a.Commit(t.Context(),
+		store.Txn{Then: []store.Op{store.PutEphemeral("live", nil, session)}}); err != nil {
 		t.Fatal(err)
 	}
 	followers := []<-chan error{follow(t, a), follow(t, a), follow(t, b)}
@@ -137,7 +138,10 @@ func TestAReplicaPromotedWhileBehind(t *testing.T) {
 			t.Errorf("an Append, whose client was told: %v", err)
 		}
 	}
-	extend := store.Txn{If: []store.Condition{{Key: "kept", Version: kept}}, Then: []store.Op{store.PutEphemeral("live", nil, session)}}
+	extend := store.Txn{
+		If:   []store.Condition{{Key: "kept", Version: kept}},
+		Then: []store.Op{store.PutEphemeral("live", nil, session)},
+	}
 	if _, err := a.Commit(t.Context(), extend); !errors.Is(err, store.ErrSessionEnded) {
 		t.Errorf("a Commit under a session of before: %v, want ErrSessionEnded", err)
 	}
@@ -157,7 +161,8 @@ func TestALossIsToldOnceByAppend(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	works(t, open(t, pgstore.Config{URL: server.URL("postgres")}))
 	restore := server.Backup(t)
-	s, other := open(t, pgstore.Config{URL: server.URL("postgres")}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	s, other := open(t, pgstore.Config{URL: server.URL("postgres")}),
+		open(t, pgstore.Config{URL: server.URL("postgres")})
 	for _, s := range []*pgstore.Store{s, other} {
 		if _, err := s.Append(t.Context(), "b", nil); err != nil {
 			t.Fatal(err)

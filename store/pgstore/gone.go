@@ -14,8 +14,8 @@ type watch struct {
 	forget  func() bool // ends the waiting for the end of its context
 }
 
-// Gone watches a key until it disappears, see store.Store. Each poll looks whether the key is still the one that was there
-// as the watch began, so nothing is lost when a notification is.
+// Gone watches a key until it disappears, see store.Store. Each poll looks whether the key is still the one that was
+// there as the watch began, so nothing is lost when a notification is.
 func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 	if err := store.ValidateKey(key); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 	return w.gone, nil
 }
 
-// lookAtWatches closes the channels of keys that are not the ones that were there. found are keys with the revisions that
-// made them. Watches that began later than that was asked are left alone.
+// lookAtWatches closes the channels of keys that are not the ones that were there. found are keys with the revisions
+// that made them. Watches that began later than that was asked are left alone.
 func (s *Store) lookAtWatches(watches []*watch, found rows) {
 	created := make(map[string]int64, len(found))
 	for i := range found {

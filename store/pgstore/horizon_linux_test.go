@@ -23,18 +23,21 @@ func begin(t *testing.T, server *dbtest.PostgresServer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Close(t.Context()) })
-	if _, err := other.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pg_class LIMIT 1").ReadAll(); err != nil {
+	if _, err := other.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pg_class LIMIT 1").
+		ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A transaction of somebody else that stays open keeps the server from removing former versions of rows. Writes and polls
-// look at no more pages for that, but those of a key that was written often meanwhile.
+// A transaction of somebody else that stays open keeps the server from removing former versions of rows. Writes and
+// polls look at no more pages for that, but those of a key that was written often meanwhile.
 func TestALongTransactionElsewhere(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t, "autovacuum=off")
 	pages := func() (n int) {
-		n, err := strconv.Atoi(server.SQL(t, "SELECT coalesce(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read), 0) FROM pg_statio_user_tables WHERE relname <> 'keys'"))
+		n, err := strconv.Atoi(server.SQL(t,
+			"SELECT coalesce(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read), 0) FROM "+
+				"pg_statio_user_tables WHERE relname <> 'keys'"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +55,8 @@ func TestALongTransactionElsewhere(t *testing.T) {
 		for range times {
 			n++
 			if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{
-				store.Put(fmt.Sprint("fence/", n%live), nil), store.PutEphemeral(fmt.Sprint("pulse/", n%live), nil, session),
+				store.Put(fmt.Sprint("fence/", n%live), nil),
+				store.PutEphemeral(fmt.Sprint("pulse/", n%live), nil, session),
 			}}); err != nil && !errors.Is(err, store.ErrSessionEnded) { // by a busy machine
 				t.Fatal(err)
 			}
@@ -81,7 +85,8 @@ func TestALongTransactionElsewhere(t *testing.T) {
 func TestTheOldestTransactionIsKnown(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	if report, err := open(t, pgstore.Config{URL: server.URL("postgres")}).Examine(t.Context()); err != nil || report.Oldest != 0 {
+	if report, err := open(t, pgstore.Config{URL: server.URL("postgres")}).Examine(t.Context()); err != nil ||
+		report.Oldest != 0 {
 		t.Errorf("Examine = %+v, %v; want that no transaction is open", report, err)
 	}
 	begin(t, server)
@@ -93,7 +98,8 @@ func TestTheOldestTransactionIsKnown(t *testing.T) {
 		return nil
 	})
 	report, err := s.Examine(t.Context())
-	if err != nil || report.Oldest == 0 || !regexp.MustCompile(`^process \d+, ".*", idle in transaction$`).MatchString(report.Who) {
+	if err != nil || report.Oldest == 0 ||
+		!regexp.MustCompile(`^process \d+, ".*", idle in transaction$`).MatchString(report.Who) {
 		t.Errorf("Examine = %+v, %v; want a transaction and whose it is", report, err)
 	}
 }

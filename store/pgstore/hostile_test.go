@@ -58,7 +58,8 @@ func (h *hostile) serve(conn net.Conn) {
 	if _, err := backend.ReceiveStartupMessage(); err != nil {
 		return
 	}
-	answer := h.spoil(encode(&pgproto3.AuthenticationOk{}, &pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}}))
+	answer := h.spoil(encode(&pgproto3.AuthenticationOk{},
+		&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}}))
 	for {
 		if _, err := conn.Write(append(answer, encode(&pgproto3.ReadyForQuery{TxStatus: 'I'})...)); err != nil {
 			return
@@ -149,14 +150,16 @@ func (h *hostile) answer(sql string) []byte {
 	case 6: // no answer
 		return nil
 	case 7: // two
-		return append(encode(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")}), encode(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")})...)
+		return append(encode(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")}),
+			encode(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")})...)
 	case 8: // an error
 		code := []string{"42P01", "40001", "28000", "", "XX000"}[h.next()%5]
 		return encode(&pgproto3.ErrorResponse{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code})
 	case 9: // rows without a description
 		return encode(&pgproto3.DataRow{Values: [][]byte{[]byte("1")}})
 	case 10:
-		return encode(&pgproto3.RowDescription{}, &pgproto3.RowDescription{}, &pgproto3.CopyInResponse{}, &pgproto3.EmptyQueryResponse{})
+		return encode(&pgproto3.RowDescription{}, &pgproto3.RowDescription{}, &pgproto3.CopyInResponse{},
+			&pgproto3.EmptyQueryResponse{})
 	}
 	var all []byte
 	if len(rows) > 0 {
@@ -197,7 +200,10 @@ func (h *hostile) values(how byte, row string) (values [][]byte) {
 	case 14: // a value is null
 		values[at] = nil
 	case 15: // it is another
-		values[at] = []byte([]string{"", "-1", "9223372036854775807", "9223372036854775808", "x", `\x`, `\x3`, "t", "'; --"}[h.next()%9])
+		values[at] = []byte([]string{
+			"", "-1", "9223372036854775807", "9223372036854775808", "x", `\x`, `\x3`, "t",
+			"'; --",
+		}[h.next()%9])
 	}
 	return values
 }
@@ -281,17 +287,22 @@ func FuzzHostileServer(f *testing.F) {
 
 // What a server says that it will send takes no memory, and what it sends without end is not kept.
 func TestLengthOfAnswers(t *testing.T) {
-	ready := encode(&pgproto3.AuthenticationOk{}, &pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}}, &pgproto3.ReadyForQuery{TxStatus: 'I'})
+	ready := encode(&pgproto3.AuthenticationOk{}, &pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}},
+		&pgproto3.ReadyForQuery{TxStatus: 'I'})
 	row := encode(&pgproto3.RowDescription{Fields: make([]pgproto3.FieldDescription, 1)})
 	for name, c := range map[string]struct {
 		first, forever []byte
 		want           string
 	}{
-		"1 GiB before the login":      {first: []byte{'R', 0x3f, 255, 255, 255}, want: "invalid body length"},
-		"parameters before the login": {forever: encode(&pgproto3.ParameterStatus{Name: "a", Value: strings.Repeat("b", 1000)}), want: "more than it was asked for"},
-		"1 GiB after the login":       {first: append(ready, 'T', 0x3f, 255, 255, 255), want: "closed"},
+		"1 GiB before the login": {first: []byte{'R', 0x3f, 255, 255, 255}, want: "invalid body length"},
+		"parameters before the login": {forever: encode(&pgproto3.ParameterStatus{
+			Name:  "a",
+			Value: strings.Repeat("b", 1000),
+		}), want: "more than it was asked for"},
+		"1 GiB after the login": {first: append(ready, 'T', 0x3f, 255, 255, 255), want: "closed"},
 		"rows": {
-			first: append(ready, row...), forever: encode(&pgproto3.DataRow{Values: [][]byte{make([]byte, 1000)}}), want: "the server",
+			first: append(ready, row...), forever: encode(&pgproto3.DataRow{Values: [][]byte{make([]byte, 1000)}}),
+			want: "the server",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

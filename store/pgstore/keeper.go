@@ -169,15 +169,20 @@ func (s *Store) poll(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	statements := []statement{
-		one("SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)), (SELECT position FROM checkpoint), "+breaks, "IIt"),
+		one("SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)), (SELECT "+
+			"position FROM checkpoint), "+breaks, "IIt"),
 		s.over.look(),
 		do("SELECT WHERE false"), do("SELECT WHERE false"), s.askAge(),
 	}
 	if len(watches) > 0 {
-		statements[2] = several("SELECT key, created FROM keys WHERE key IN ("+list(func(w *watch) string { return bytesOf(w.key) }, watches...)+")", "xi")
+		statements[2] = several("SELECT key, created FROM keys WHERE key IN ("+list(func(w *watch) string {
+			return bytesOf(w.key)
+		}, watches...)+")", "xi")
 	}
 	if len(sessions) > 0 {
-		statements[3] = several("SELECT id FROM sessions WHERE id IN ("+list(func(s *session) string { return number(s.id) }, sessions...)+")", "i")
+		statements[3] = several("SELECT id FROM sessions WHERE id IN ("+list(func(s *session) string {
+			return number(s.id)
+		}, sessions...)+")", "i")
 	}
 	found, err := s.read(ctx, "poll", statements...)
 	if err != nil {

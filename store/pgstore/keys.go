@@ -15,7 +15,8 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 	if err := store.ValidateKey(key); err != nil {
 		return store.KV{}, err
 	}
-	found, err := s.read(ctx, "get "+key, maybe("SELECT key, value, version FROM keys WHERE key = "+bytesOf(key), "xxp"))
+	found, err := s.read(ctx, "get "+key,
+		maybe("SELECT key, value, version FROM keys WHERE key = "+bytesOf(key), "xxp"))
 	if err != nil {
 		return store.KV{}, err
 	}
@@ -38,7 +39,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	if end := after(prefix); end != "" {
 		where += " AND key < " + bytesOf(end)
 	}
-	found, err := s.read(ctx, "list "+prefix, several("SELECT key, value, version FROM keys WHERE "+where+" ORDER BY key", "xxp"))
+	found, err := s.read(ctx, "list "+prefix,
+		several("SELECT key, value, version FROM keys WHERE "+where+" ORDER BY key", "xxp"))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +99,9 @@ func translate(txn store.Txn) (verdict string, then []statement, err error) {
 	if len(txn.If) > 0 {
 		cases = append(cases, fmt.Sprintf(`EXISTS (SELECT FROM (VALUES %s) AS wanted (key, version) LEFT JOIN keys USING (key)
 			WHERE coalesce(keys.version, 0) <> wanted.version) THEN %d`,
-			list(func(c store.Condition) string { return "(" + bytesOf(c.Key) + ", " + number(c.Version) + ")" }, txn.If...), conflict))
+			list(func(c store.Condition) string {
+				return "(" + bytesOf(c.Key) + ", " + number(c.Version) + ")"
+			}, txn.If...), conflict))
 	}
 	var puts, deletes []string
 	for _, op := range txn.Then {
@@ -109,20 +113,23 @@ func translate(txn store.Txn) (verdict string, then []statement, err error) {
 		if op.Session != nil {
 			session, ok := op.Session.(*session)
 			if !ok {
-				return "", nil, fmt.Errorf("commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
+				return "", nil,
+					fmt.Errorf("commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
 			}
 			owner = number(session.id)
 			select {
 			case <-session.done:
 				cases = append(cases, fmt.Sprintf("true THEN %d", ended))
 			default:
-				cases = append(cases, fmt.Sprintf("NOT EXISTS (SELECT FROM sessions WHERE id = %s) THEN %d", owner, ended))
+				cases = append(cases,
+					fmt.Sprintf("NOT EXISTS (SELECT FROM sessions WHERE id = %s) THEN %d", owner, ended))
 			}
 		}
 		puts = append(puts, "("+bytesOf(op.Key)+", "+bytesOf(op.Value)+", "+owner+")")
 	}
 	if len(deletes) > 0 {
-		then = append(then, do("WITH gone AS (DELETE FROM keys USING "+fromLatest+" WHERE verdict = 0 AND key IN ("+strings.Join(deletes, ", ")+
+		then = append(then, do("WITH gone AS (DELETE FROM keys USING "+fromLatest+" WHERE verdict = 0 AND key IN ("+
+			strings.Join(deletes, ", ")+
 			") RETURNING key) SELECT pg_notify(current_schema(), '') FROM gone LIMIT 1"))
 	}
 	if len(puts) > 0 {

@@ -48,10 +48,12 @@ type tries struct{ *Store }
 
 // Try is one transaction.
 func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store.Version) (appends.Seen, error) {
-	verdict := fmt.Sprintf("CASE WHEN (SELECT version FROM checkpoint) <> %s OR EXISTS (SELECT FROM log WHERE id = '%s') THEN %d ELSE 0 END",
+	verdict := fmt.Sprintf("CASE WHEN (SELECT version FROM checkpoint) <> %s OR EXISTS (SELECT FROM log WHERE id = "+
+		"'%s') THEN %d ELSE 0 END",
 		number(checkpoint), id, conflict)
 	w, err := s.write(ctx, "append "+id, verdict,
-		do("INSERT INTO log (position, id, data) SELECT revision, '"+id+"', "+bytesOf(data)+" FROM "+fromLatest+" WHERE verdict = 0"),
+		do("INSERT INTO log (position, id, data) SELECT revision, '"+id+"', "+bytesOf(data)+" FROM "+fromLatest+
+			" WHERE verdict = 0"),
 		notify,
 		maybe("SELECT position FROM log WHERE id = '"+id+"'", "p"))
 	if err != nil {
@@ -96,9 +98,11 @@ type mark struct {
 // errDiverged says that the log is another than the one that was read: it was set back, and has grown since.
 var errDiverged = errors.New("what was read last is no longer in the log")
 
-// readLog reads what comes after a position, at most limit entries unless that is zero, and returns how far the batch goes.
-// The error is errDiverged when the log neither has what was read last nor a checkpoint that stands for it.
-func (s *Store) readLog(ctx context.Context, after store.Position, last mark, limit int) (store.Batch, store.Position, error) {
+// readLog reads what comes after a position, at most limit entries unless that is zero, and returns how far the batch
+// goes. The error is errDiverged when the log neither has what was read last nor a checkpoint that stands for it.
+func (s *Store) readLog(ctx context.Context, after store.Position, last mark, limit int) (store.Batch,
+	store.Position, error,
+) {
 	call := fmt.Sprintf("read the log after %d", after)
 	if after < 0 {
 		return store.Batch{}, 0, fmt.Errorf("%s: %w: the position is negative; want 0 or more", call, store.ErrRefused)
@@ -110,14 +114,17 @@ func (s *Store) readLog(ctx context.Context, after store.Position, last mark, li
 	at := number(after)
 	found, err := s.read(ctx, call,
 		one("SELECT version, position, CASE WHEN position > "+at+" THEN value END, position >= "+number(last.position)+
-			" OR EXISTS (SELECT FROM log WHERE position = "+number(last.position)+" AND id = '"+last.id+"') FROM checkpoint", "iiXb"),
-		several("SELECT position, id, data FROM log WHERE position > greatest("+at+", (SELECT position FROM checkpoint)) ORDER BY position LIMIT "+most, "pex"))
+			" OR EXISTS (SELECT FROM log WHERE position = "+number(last.position)+" AND id = '"+last.id+
+			"') FROM checkpoint", "iiXb"),
+		several("SELECT position, id, data FROM log WHERE position > greatest("+at+
+			", (SELECT position FROM checkpoint)) ORDER BY position LIMIT "+most, "pex"))
 	if err != nil {
 		return store.Batch{}, 0, err
 	}
 	seen, entries := seenIn(found), found[2]
 	if after > seen.Now {
-		return store.Batch{}, 0, fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, seen.Now)
+		return store.Batch{}, 0,
+			fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, seen.Now)
 	}
 	if !found[1].is(0, 3) {
 		return store.Batch{}, 0, errDiverged
@@ -151,9 +158,11 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 		return err
 	}
 	call, at := fmt.Sprintf("checkpoint at %d", c.Position), number(c.Position)
-	verdict := fmt.Sprintf("CASE WHEN %s <= (SELECT position FROM checkpoint) THEN %d WHEN %s > revision THEN %d ELSE 0 END", at, done, at, beyond)
+	verdict := fmt.Sprintf("CASE WHEN %s <= (SELECT position FROM checkpoint) THEN %d WHEN %s > revision THEN %d "+
+		"ELSE 0 END", at, done, at, beyond)
 	w, err := s.write(ctx, call, verdict,
-		do("UPDATE checkpoint SET position = "+at+", version = latest.revision, value = "+bytesOf(c.Value)+" FROM "+fromLatest+" WHERE verdict = 0"), notify)
+		do("UPDATE checkpoint SET position = "+at+", version = latest.revision, value = "+bytesOf(c.Value)+" FROM "+
+			fromLatest+" WHERE verdict = 0"), notify)
 	if err == nil && w.verdict == beyond {
 		return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, w.revision-1)
 	}
@@ -163,7 +172,8 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 // Trim drops the entries that the checkpoint stands for, see store.Log.
 func (s *Store) Trim(ctx context.Context) error {
 	_, err := s.write(ctx, "trim", "0",
-		do("DELETE FROM log USING "+fromLatest+" WHERE verdict = 0 AND position > 0 AND position <= (SELECT position FROM checkpoint)"))
+		do("DELETE FROM log USING "+fromLatest+
+			" WHERE verdict = 0 AND position > 0 AND position <= (SELECT position FROM checkpoint)"))
 	return err
 }
 

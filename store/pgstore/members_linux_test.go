@@ -60,11 +60,12 @@ func TestMembersJoin(t *testing.T) {
 	time.Sleep(*rest)
 	writes2, transactions2 := count()
 	per := func(n int) float64 { return float64(n) / float64(*members) / rest.Seconds() }
-	t.Logf("at rest, for each member and second: %.3f transactions that write, %.2f in all", per(writes2-writes), per(transactions2-transactions))
+	t.Logf("at rest, for each member and second: %.3f transactions that write, %.2f in all", per(writes2-writes),
+		per(transactions2-transactions))
 }
 
-// Members make IDs while a replica is promoted that does not know of node IDs that were claimed and extended last. No ID
-// comes twice, and in the end all make IDs again.
+// Members make IDs while a replica is promoted that does not know of node IDs that were claimed and extended last. No
+// ID comes twice, and in the end all make IDs again.
 func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -136,7 +137,8 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	var f floor.Floor
 	eventually(t, "the floor", func() error {
 		f = floor.Floor{} // what is not there now was read before
-		err := json.Unmarshal([]byte(replica.SQL(t, "SELECT convert_from(value, 'UTF8') FROM firn.keys WHERE key = 'floor'")), &f)
+		err := json.Unmarshal([]byte(replica.SQL(t,
+			"SELECT convert_from(value, 'UTF8') FROM firn.keys WHERE key = 'floor'")), &f)
 		if err == nil && (f.Open || f.From.IsZero()) {
 			err = errors.New("nobody has said from when on IDs may be made")
 		}

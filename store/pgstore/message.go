@@ -42,7 +42,9 @@ func list[T any](of func(T) string, items ...T) string {
 
 // exchange makes a message when it has the connection, and handles the answer. It goes on when ctx ends: an answer that
 // comes later is of use to the connection. sent tells whether the message may have reached the server.
-func exchange[T any](ctx context.Context, s *Store, message func() []statement, handle func([]rows) (T, error)) (answer T, sent bool, err error) {
+func exchange[T any](ctx context.Context, s *Store, message func() []statement,
+	handle func([]rows) (T, error),
+) (answer T, sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.CallDeadline)
 	defer cancel()
 	conn, err := s.acquire(ctx)
@@ -126,8 +128,8 @@ type written struct {
 	then       []rows       // of its own statements
 }
 
-// write is apply for a call of a client whose effect matters. Errors are those of package store; ErrAmbiguous only if the
-// transaction was sent.
+// write is apply for a call of a client whose effect matters. Errors are those of package store; ErrAmbiguous only if
+// the transaction was sent.
 func (s *Store) write(ctx context.Context, call, verdict string, then ...statement) (written, error) {
 	if s.isClosed() {
 		return written{}, errClosed
@@ -142,9 +144,9 @@ func (s *Store) write(ctx context.Context, call, verdict string, then ...stateme
 	return w, nil
 }
 
-// apply sends a transaction: it renews the sessions of this client and applies statements, which must do nothing unless the
-// verdict in latest is zero. verdict is an SQL expression. sent tells whether the
-// transaction may have reached the server.
+// apply sends a transaction: it renews the sessions of this client and applies statements, which must do nothing unless
+// the verdict in latest is zero. verdict is an SQL expression. sent tells whether the transaction may have reached the
+// server.
 func (s *Store) apply(ctx context.Context, verdict string, then ...statement) (w written, sent bool, err error) {
 	var asked time.Time
 	var renewed []*session
@@ -167,7 +169,8 @@ func (s *Store) apply(ctx context.Context, verdict string, then ...statement) (w
 			}
 		}
 		if len(renewed) > 0 {
-			statements[1] = several("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' WHERE id IN ("+
+			statements[1] = several("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' WHERE "+
+				"id IN ("+
 				list(func(s *session) string { return number(s.id) }, renewed...)+") RETURNING id", "i")
 		}
 		return append(statements, then...)
@@ -178,7 +181,8 @@ func (s *Store) apply(ctx context.Context, verdict string, then ...statement) (w
 		}
 		w.revision, w.verdict, w.then = all[2].int(0, 0), all[2].int(0, 2), all[3:]
 		w.checkpoint = appends.Seen{
-			Checkpoint: store.Version(all[2].int(0, 3)), Trimmed: store.Position(all[2].int(0, 4)), Now: store.Position(w.revision),
+			Checkpoint: store.Version(all[2].int(0, 3)), Trimmed: store.Position(all[2].int(0, 4)),
+			Now: store.Position(w.revision),
 		}
 		if w.verdict == lost {
 			return w, errLost

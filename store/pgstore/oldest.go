@@ -2,9 +2,9 @@ package pgstore
 
 import "time"
 
-// An open transaction keeps the server from removing what was written since it began. oldest is an SQL expression for the
-// time in milliseconds since the oldest of the database began, as far as the role may see: of other users' it sees only
-// prepared ones, unless it has the role pg_read_all_stats.
+// An open transaction keeps the server from removing what was written since it began. oldest is an SQL expression for
+// the time in milliseconds since the oldest of the database began, as far as the role may see: of other users' it sees
+// only prepared ones, unless it has the role pg_read_all_stats.
 const oldest = `(SELECT coalesce(max(extract(epoch FROM clock_timestamp() - since) * 1000), 0)::bigint FROM (
 	SELECT xact_start AS since FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)

@@ -61,8 +61,8 @@ type known struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open makes a client. No server need be reachable yet: later calls find one that comes up. Open returns an error when the
-// configuration is wrong.
+// Open makes a client. No server need be reachable yet: later calls find one that comes up. Open returns an error when
+// the configuration is wrong.
 func Open(config Config) (*Store, error) {
 	settings, err := config.settings()
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *Store) isClosed() bool {
 	return s.closed
 }
 
-// acquire returns the connection for one message; release gives it back. Errors: a refusal by the server; that of ctx, with
-// the reason why there is no connection; errClosed.
+// acquire returns the connection for one message; release gives it back. Errors: a refusal by the server; that of ctx,
+// with the reason why there is no connection; errClosed.
 func (s *Store) acquire(ctx context.Context) (*pgconn.PgConn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

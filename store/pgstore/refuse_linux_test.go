@@ -50,7 +50,10 @@ func wantRefused(t *testing.T, s *pgstore.Store, want error, why string) {
 // A server that may forget what it has committed is refused.
 func TestServersThatForgetAreRefused(t *testing.T) {
 	t.Parallel()
-	for setting, why := range map[string]string{"fsync=off": "fsync is off", "full_page_writes=off": "full_page_writes is off"} {
+	for setting, why := range map[string]string{
+		"fsync=off":            "fsync is off",
+		"full_page_writes=off": "full_page_writes is off",
+	} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			server := dbtest.StartPostgres(t, setting)
@@ -66,7 +69,8 @@ func TestServersThatForgetAreRefused(t *testing.T) {
 func TestAServerThatDoesNotSayWhereItIsIsRefused(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	server.SQL(t, "CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app", "REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC")
+	server.SQL(t, "CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app",
+		"REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC")
 	wantRefused(t, open(t, pgstore.Config{URL: server.URL("app")}), store.ErrRefused, "does not say which one it is")
 }
 
@@ -136,8 +140,10 @@ func TestLaterTablesAreRefused(t *testing.T) {
 func TestItSetsItsOwnDurability(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t, "synchronous_commit=off")
-	server.SQL(t, "CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app", "ALTER ROLE app SET synchronous_commit = off",
-		"ALTER ROLE app SET default_transaction_isolation = 'serializable'", "ALTER ROLE app SET search_path = nowhere", "ALTER ROLE app SET bytea_output = escape")
+	server.SQL(t, "CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app",
+		"ALTER ROLE app SET synchronous_commit = off",
+		"ALTER ROLE app SET default_transaction_isolation = 'serializable'", "ALTER ROLE app SET search_path = nowhere",
+		"ALTER ROLE app SET bytea_output = escape")
 	s := open(t, pgstore.Config{URL: server.URL("app")})
 	if _, err := s.Commit(t.Context(), putting("key", "\x00\xff")); err != nil {
 		t.Fatal(err)
@@ -145,7 +151,11 @@ func TestItSetsItsOwnDurability(t *testing.T) {
 	if kv, err := s.Get(t.Context(), "key"); err != nil || string(kv.Value) != "\x00\xff" {
 		t.Errorf("Get: %q, %v", kv.Value, err)
 	}
-	for setting, want := range map[string]string{"synchronous_commit": "on", "default_transaction_isolation": "read committed", "transaction_isolation": "repeatable read", "tcp_keepalives_idle": "10", "tcp_user_timeout": "25000"} {
+	for setting, want := range map[string]string{
+		"synchronous_commit":            "on",
+		"default_transaction_isolation": "read committed", "transaction_isolation": "repeatable read",
+		"tcp_keepalives_idle": "10", "tcp_user_timeout": "25000",
+	} {
 		if got, err := pgstore.Setting(s, setting); err != nil || got != want {
 			t.Errorf("%s is %q, %v; want %q", setting, got, err, want)
 		}

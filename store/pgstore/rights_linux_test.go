@@ -22,7 +22,10 @@ func works(t *testing.T, s *pgstore.Store) {
 	if err != nil {
 		t.Fatalf("OpenSession: %v", err)
 	}
-	if _, err := s.Commit(ctx, store.Txn{Then: []store.Op{store.Put("key", nil), store.PutEphemeral("mine", nil, session), store.Delete("none")}}); err != nil {
+	if _, err := s.Commit(ctx, store.Txn{Then: []store.Op{
+		store.Put("key", nil),
+		store.PutEphemeral("mine", nil, session), store.Delete("none"),
+	}}); err != nil {
 		t.Fatalf("Commit: %v", err)
 	}
 	gone, err := s.Gone(ctx, "mine")
@@ -33,7 +36,8 @@ func works(t *testing.T, s *pgstore.Store) {
 	if err != nil {
 		t.Fatalf("Append: %v", err)
 	}
-	if err := errors.Join(s.Checkpoint(ctx, store.Checkpoint{Position: at, Value: []byte("v")}), s.Trim(ctx), session.Close(ctx)); err != nil {
+	if err := errors.Join(s.Checkpoint(ctx, store.Checkpoint{Position: at, Value: []byte("v")}), s.Trim(ctx),
+		session.Close(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -47,10 +51,12 @@ func works(t *testing.T, s *pgstore.Store) {
 func TestLeastPrivileges(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	server.SQL(t, "REVOKE ALL ON DATABASE postgres FROM PUBLIC", "REVOKE ALL ON SCHEMA public FROM PUBLIC", "CREATE ROLE app LOGIN; GRANT CONNECT ON DATABASE postgres TO app")
+	server.SQL(t, "REVOKE ALL ON DATABASE postgres FROM PUBLIC", "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+		"CREATE ROLE app LOGIN; GRANT CONNECT ON DATABASE postgres TO app")
 	stranger := open(t, pgstore.Config{URL: server.URL("app")})
 	_, err := stranger.Get(t.Context(), "key")
-	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "firn gen sql") || !strings.Contains(err.Error(), "permission denied") {
+	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "firn gen sql") ||
+		!strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("without any right: %v; want ErrRefused and what to do", err)
 	}
 	sql := pgstore.SQL("")
@@ -63,12 +69,15 @@ func TestLeastPrivileges(t *testing.T) {
 	server.Restore(t, []byte(sql)) // "It is safe to run them again."
 	s := open(t, pgstore.Config{URL: server.URL("app")})
 	works(t, s)
-	if report, err := s.Examine(t.Context()); err != nil || len(report.Servers) != 1 || report.Servers[0].Err != nil || report.Size == 0 ||
-		!strings.HasPrefix(report.Servers[0].Version, "1") || report.Servers[0].MaxConns != 100 || report.Servers[0].Connections == 0 {
+	if report, err := s.Examine(t.Context()); err != nil || len(report.Servers) != 1 || report.Servers[0].Err != nil ||
+		report.Size == 0 ||
+		!strings.HasPrefix(report.Servers[0].Version, "1") || report.Servers[0].MaxConns != 100 ||
+		report.Servers[0].Connections == 0 {
 		t.Errorf("Examine = %+v, %v", report, err)
 	}
 	server.SQL(t, "REVOKE DELETE ON firn.log FROM app")
-	if _, err := s.Examine(t.Context()); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "log (DELETE)") {
+	if _, err := s.Examine(t.Context()); !errors.Is(err, store.ErrRefused) ||
+		!strings.Contains(err.Error(), "log (DELETE)") {
 		t.Errorf("Examine without a right: %v; want ErrRefused and the right", err)
 	}
 	if err := s.Trim(t.Context()); !errors.Is(err, store.ErrRefused) {
@@ -83,12 +92,14 @@ func TestExamineSeveralServers(t *testing.T) {
 	replica := primary.Replica(t)
 	gone := dbtest.StartPostgres(t)
 	gone.Kill(t)
-	s := open(t, pgstore.Config{URL: fmt.Sprintf("postgres://postgres@%s,%s,%s/postgres?sslmode=disable", gone.Address(), replica.Address(), primary.Address())})
+	s := open(t, pgstore.Config{URL: fmt.Sprintf("postgres://postgres@%s,%s,%s/postgres?sslmode=disable",
+		gone.Address(), replica.Address(), primary.Address())})
 	report, err := s.Examine(t.Context())
 	if err != nil || len(report.Servers) != 3 {
 		t.Fatalf("Examine = %+v, %v", report, err)
 	}
-	if r := report.Servers; r[0].Err == nil || !r[1].Standby || r[2].Standby || r[2].Err != nil || r[2].Server != primary.Address() {
+	if r := report.Servers; r[0].Err == nil || !r[1].Standby || r[2].Standby || r[2].Err != nil ||
+		r[2].Server != primary.Address() {
 		t.Errorf("Examine = %+v", r)
 	}
 	works(t, s)
@@ -98,7 +109,8 @@ func TestExamineSeveralServers(t *testing.T) {
 func TestTwoClustersInOneDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	one, other := open(t, pgstore.Config{URL: server.URL("postgres")}), open(t, pgstore.Config{URL: server.URL("postgres"), Schema: "firn_2"})
+	one, other := open(t, pgstore.Config{URL: server.URL("postgres")}),
+		open(t, pgstore.Config{URL: server.URL("postgres"), Schema: "firn_2"})
 	version, err := one.Commit(t.Context(), putting("key", "1"))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +147,8 @@ func TestThePasswordIsReadAgain(t *testing.T) {
 		_, err := s.Get(t.Context(), "key")
 		return err
 	})
-	server.SQL(t, "ALTER ROLE app PASSWORD 'second'", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
+	server.SQL(t, "ALTER ROLE app PASSWORD 'second'",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
 	write("second")
 	eventually(t, "Get with the new password", func() error {
 		_, err := s.Get(t.Context(), "key")

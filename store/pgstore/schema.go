@@ -16,27 +16,29 @@ const format = 2
 // schemaName is what a schema may be called: it stands in SQL, and its name is that of the channel of notifications.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// place is an SQL expression that tells which server this is: another one, and one that went on from another one's data,
-// have another one. Services that keep their data in another way than PostgreSQL have no answer.
+// place is an SQL expression that tells which server this is: another one, and one that went on from another one's
+// data, have another one. Services that keep their data in another way than PostgreSQL have no answer.
 const place = `(SELECT system_identifier FROM pg_control_system())
   || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8)`
 
-// origin is an SQL expression that tells where the tables live: other tables of the same name, such as those restored from a
-// dump, have another one. head must be in the search path.
+// origin is an SQL expression that tells where the tables live: other tables of the same name, such as those restored
+// from a dump, have another one. head must be in the search path.
 const origin = place + `
   || ':' || (SELECT oid FROM pg_database WHERE datname = current_database())
   || ':' || 'head'::regclass::oid`
 
-// fromLatest is the row that each transaction makes anew, for a FROM. It is found from the end of its index: the versions that
-// a long transaction of others keeps from being removed lie before it, and cost nothing.
+// fromLatest is the row that each transaction makes anew, for a FROM. It is found from the end of its index: the
+// versions that a long transaction of others keeps from being removed lie before it, and cost nothing.
 const fromLatest = "(SELECT revision, verdict FROM latest ORDER BY revision DESC LIMIT 1) AS latest"
 
 // names are those of the tables.
 const names = "'head', 'latest', 'sessions', 'keys', 'log', 'checkpoint'"
 
-// intact is an SQL expression that tells whether the rows are there that no client ever deletes. Whoever empties a table
-// by hand deletes them, too. Those of head and latest are looked for where they are used; a session may end at any time.
-const intact = `EXISTS (SELECT FROM keys WHERE key = '') AND EXISTS (SELECT FROM log WHERE position = 0) AND EXISTS (SELECT FROM checkpoint)`
+// intact is an SQL expression that tells whether the rows are there that no client ever deletes. Whoever empties a
+// table by hand deletes them, too. Those of head and latest are looked for where they are used; a session may end at
+// any time.
+const intact = `EXISTS (SELECT FROM keys WHERE key = '') AND EXISTS (SELECT FROM log WHERE position = 0) AND EXISTS ` +
+	`(SELECT FROM checkpoint)`
 
 // tables makes what a store needs. The server tidies the tables early that are written often, so that they stay small.
 const tables = `-- The tables of a firn cluster. It is safe to run this again.

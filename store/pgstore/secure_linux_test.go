@@ -27,18 +27,29 @@ func TestCertificates(t *testing.T) {
 		want   error
 		text   string
 	}{
-		"no TLS":                       {func(c *pgstore.Config) { *c = pgstore.Config{URL: url + "?sslmode=disable"} }, store.ErrRefused, "no encryption"},
-		"no certificate":               {func(c *pgstore.Config) { c.CertFile, c.KeyFile = "", "" }, store.ErrRefused, "valid client certificate"},
-		"another user's certificate":   {func(c *pgstore.Config) { c.URL = strings.Replace(url, "client@", "postgres@", 1) }, store.ErrRefused, `user "postgres"`},
-		"an unknown authority":         {func(c *pgstore.Config) { c.CAFile = strange.CA }, store.ErrUnavailable, "unknown authority"},
-		"a client's unknown authority": {func(c *pgstore.Config) { c.CertFile, c.KeyFile = strange.ClientCert, strange.ClientKey }, store.ErrUnavailable, "unknown certificate authority"},
+		"no TLS": {func(c *pgstore.Config) {
+			*c = pgstore.Config{URL: url + "?sslmode=disable"}
+		}, store.ErrRefused, "no encryption"},
+		"no certificate": {func(c *pgstore.Config) {
+			c.CertFile, c.KeyFile = "", ""
+		}, store.ErrRefused, "valid client certificate"},
+		"another user's certificate": {func(c *pgstore.Config) {
+			c.URL = strings.Replace(url, "client@", "postgres@", 1)
+		}, store.ErrRefused, `user "postgres"`},
+		"an unknown authority": {func(c *pgstore.Config) {
+			c.CAFile = strange.CA
+		}, store.ErrUnavailable, "unknown authority"},
+		"a client's unknown authority": {func(c *pgstore.Config) {
+			c.CertFile, c.KeyFile = strange.ClientCert, strange.ClientKey
+		}, store.ErrUnavailable, "unknown certificate authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := right
 			c.change(&config)
 			s := open(t, config)
-			for { // a server that closes a connection may cut its own alert off, see RFC 8446, section 6: the next try has it
+			// a server that closes a connection may cut its own alert off, see RFC 8446, section 6: the next try has it
+			for {
 				_, err := s.Get(t.Context(), "key")
 				if !errors.Is(err, c.want) {
 					t.Fatalf("Get: %v; want %v", err, c.want)

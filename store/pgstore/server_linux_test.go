@@ -26,7 +26,8 @@ func TestACommitInDoubt(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	proxy := proxytest.New(t, server.Address())
-	s, other := open(t, pgstore.Config{URL: through(server, proxy)}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	s, other := open(t, pgstore.Config{URL: through(server, proxy)}),
+		open(t, pgstore.Config{URL: server.URL("postgres")})
 	indoubt.Test(t, proxy, s, other, func(value string) []byte { return []byte(hex.EncodeToString([]byte(value))) })
 }
 
@@ -45,7 +46,10 @@ func TestAFrozenServer(t *testing.T) {
 		return err
 	})
 	next := func(value string) store.Txn {
-		return store.Txn{If: []store.Condition{{Key: "key", Version: version}}, Then: []store.Op{store.Put("key", []byte(value))}}
+		return store.Txn{
+			If:   []store.Condition{{Key: "key", Version: version}},
+			Then: []store.Op{store.Put("key", []byte(value))},
+		}
 	}
 	server.Pause(t)
 	// Unavailable: a poll had the connection, so that nothing was sent.
@@ -83,7 +87,8 @@ func TestTheFirstServerIsSilent(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	silent := proxytest.New(t, server.Address())
 	silent.Cut(true)
-	s := open(t, pgstore.Config{URL: fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", silent.Address(), server.Address())})
+	s := open(t, pgstore.Config{URL: fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", silent.Address(),
+		server.Address())})
 	if kv, err := s.Get(t.Context(), "key"); err != nil {
 		t.Errorf("the first Get = %+v, %v; want an answer from the second server", kv, err)
 	}
@@ -98,7 +103,10 @@ func TestCutInOneDirection(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	other := open(t, pgstore.Config{URL: server.URL("postgres")})
-	for name, direction := range map[string]proxytest.Direction{"it hears nothing": proxytest.ToClient, "nobody hears it": proxytest.ToServer} {
+	for name, direction := range map[string]proxytest.Direction{
+		"it hears nothing": proxytest.ToClient,
+		"nobody hears it":  proxytest.ToServer,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := proxytest.New(t, server.Address())
@@ -108,7 +116,8 @@ func TestCutInOneDirection(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := "key " + strconv.Itoa(int(direction))
-			if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral(key, nil, session)}}); err != nil {
+			if _, err := s.Commit(t.Context(),
+				store.Txn{Then: []store.Op{store.PutEphemeral(key, nil, session)}}); err != nil {
 				t.Fatal(err)
 			}
 			gone, err := other.Gone(t.Context(), key)
@@ -148,7 +157,8 @@ func TestTheTablesStaySmall(t *testing.T) {
 		all.Go(func() {
 			value := bytes.Repeat([]byte{byte(i)}, 100)
 			for n := range each {
-				if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(fmt.Sprintf("fence/%d", (n*clients+i)%live), value)}}); err != nil {
+				if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(fmt.Sprintf("fence/%d",
+					(n*clients+i)%live), value)}}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -157,7 +167,8 @@ func TestTheTablesStaySmall(t *testing.T) {
 				}
 				at, err := s.Append(t.Context(), fmt.Sprintf("e-%d-%d", i, n), value)
 				if n%500 == 0 {
-					err = errors.Join(err, s.Checkpoint(t.Context(), store.Checkpoint{Position: at, Value: bytes.Repeat(value, 500)}), s.Trim(t.Context()))
+					err = errors.Join(err, s.Checkpoint(t.Context(),
+						store.Checkpoint{Position: at, Value: bytes.Repeat(value, 500)}), s.Trim(t.Context()))
 				}
 				if err != nil {
 					t.Error(err)
@@ -167,7 +178,10 @@ func TestTheTablesStaySmall(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for table, most := range map[string]int{"head": 1 << 18, "latest": 16 << 20, "sessions": 1 << 19, "keys": 2 << 20, "log": 4 << 20, "checkpoint": 16 << 20} {
+	for table, most := range map[string]int{
+		"head": 1 << 18, "latest": 16 << 20, "sessions": 1 << 19, "keys": 2 << 20,
+		"log": 4 << 20, "checkpoint": 16 << 20,
+	} {
 		size, err := strconv.Atoi(server.SQL(t, "SELECT pg_total_relation_size('firn."+table+"')"))
 		if err != nil || size > most {
 			t.Errorf("%s has %d bytes, %v; want at most %d", table, size, err, most)
@@ -244,12 +258,14 @@ func TestTheServersClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	proxy := proxytest.New(t, server.Address())
-	owner, other := open(t, pgstore.Config{URL: through(server, proxy)}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	owner, other := open(t, pgstore.Config{URL: through(server, proxy)}),
+		open(t, pgstore.Config{URL: server.URL("postgres")})
 	session, err := owner.OpenSession(t.Context(), 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := owner.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
+	if _, err := owner.Commit(t.Context(),
+		store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
 		t.Fatal(err)
 	}
 	gone, err := other.Gone(t.Context(), "key")
@@ -269,7 +285,8 @@ func TestTheServersClockIsSetBack(t *testing.T) {
 func TestManySessionsEndAtOnce(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	s, other := open(t, pgstore.Config{URL: server.URL("postgres")}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	s, other := open(t, pgstore.Config{URL: server.URL("postgres")}),
+		open(t, pgstore.Config{URL: server.URL("postgres")})
 	var watches []<-chan struct{}
 	for i := range 100 {
 		session, err := s.OpenSession(t.Context(), time.Minute)
@@ -277,7 +294,8 @@ func TestManySessionsEndAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := fmt.Sprint("key ", i)
-		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral(key, nil, session)}}); err != nil {
+		if _, err := s.Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.PutEphemeral(key, nil, session)}}); err != nil {
 			t.Fatal(err)
 		}
 		gone, err := other.Gone(t.Context(), key)

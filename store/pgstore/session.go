@@ -9,34 +9,37 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A transaction renews a session that was not renewed for this part of its TTL. Without a transaction, the keeper renews
-// it when it has lived for dueAfter of its TTL: with the defaults of members that is later than the next transaction of a
-// member that has nothing else to do.
+// A transaction renews a session that was not renewed for this part of its TTL. Without a transaction, the keeper
+// renews it when it has lived for dueAfter of its TTL: with the defaults of members that is later than the next
+// transaction of a member that has nothing else to do.
 const (
 	renewalsPerTTL = 6
 	dueAfter       = 7. / 10
 )
 
-// tooLate is an SQL expression for a session that ends later than it can after a renewal now: the server's clock was set
-// back. Without its owner it would live for as long as that.
+// tooLate is an SQL expression for a session that ends later than it can after a renewal now: the server's clock was
+// set back. Without its owner it would live for as long as that.
 const tooLate = "expires > clock_timestamp() + (ttl + 1000) * interval '1 ms'"
 
 // sweep ends the sessions that have expired, and mends those that end too late.
 var sweep = []statement{
-	do("WITH swept AS (DELETE FROM sessions USING " + fromLatest + " WHERE verdict = 0 AND expires <= clock_timestamp() RETURNING id) " +
+	do("WITH swept AS (DELETE FROM sessions USING " + fromLatest +
+		" WHERE verdict = 0 AND expires <= clock_timestamp() RETURNING id) " +
 		"SELECT pg_notify(current_schema(), '') FROM swept LIMIT 1"),
-	do("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM " + fromLatest + " WHERE verdict = 0 AND " + tooLate),
+	do("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM " + fromLatest +
+		" WHERE verdict = 0 AND " + tooLate),
 }
 
-// overdue is where a client has looked for sessions that have expired: up to then there are none. It looks again only from
-// a little before that on, since a long transaction of others keeps every former version of a session, and one lies at
-// each instant at which it would have expired. The zero value looks everywhere.
+// overdue is where a client has looked for sessions that have expired: up to then there are none. It looks again only
+// from a little before that on, since a long transaction of others keeps every former version of a session, and one
+// lies at each instant at which it would have expired. The zero value looks everywhere.
 type overdue struct {
 	upTo  int64 // in milliseconds of the server's time
 	looks int   // since it looked everywhere
 }
 
-// lookEverywhere is after how many looks one that looks everywhere comes, in case the clock was set to and fro between two.
+// lookEverywhere is after how many looks one that looks everywhere comes, in case the clock was set to and fro between
+// two.
 const lookEverywhere = 1000
 
 // look is a statement that returns the server's time and whether there is something to sweep. Of sessions that end too
@@ -44,9 +47,11 @@ const lookEverywhere = 1000
 func (o overdue) look() statement {
 	since := "'-infinity'"
 	if o.upTo != 0 && o.looks < lookEverywhere { // else the server's clock was set back
-		since = fmt.Sprintf("(SELECT CASE WHEN now() >= at THEN at - interval '1 min' ELSE '-infinity' END FROM to_timestamp(%d / 1000.) AS at)", o.upTo)
+		since = fmt.Sprintf("(SELECT CASE WHEN now() >= at THEN at - interval '1 min' ELSE '-infinity' END FROM "+
+			"to_timestamp(%d / 1000.) AS at)", o.upTo)
 	}
-	return one("SELECT (extract(epoch FROM now()) * 1000)::bigint, EXISTS (SELECT FROM sessions WHERE expires <= now() AND expires >= "+since+") OR "+
+	return one("SELECT (extract(epoch FROM now()) * 1000)::bigint, EXISTS (SELECT FROM sessions WHERE expires <= "+
+		"now() AND expires >= "+since+") OR "+
 		"coalesce((SELECT "+tooLate+" FROM sessions ORDER BY expires DESC LIMIT 1), false)", "ib")
 }
 

@@ -23,8 +23,8 @@ const breaks = `concat_ws(', ',
 	CASE current_setting('full_page_writes') WHEN 'off' THEN 'full_page_writes is off' END)`
 
 // prepare sets what a connection needs, whatever the database or the role has as its own: each transaction is on disk
-// when it is confirmed, as far as the server is asked to. The server looks whether the client's machine is there, so that
-// one that is gone does not take up a connection for hours.
+// when it is confirmed, as far as the server is asked to. The server looks whether the client's machine is there, so
+// that one that is gone does not take up a connection for hours.
 const prepare = `SET search_path = "%[1]s"; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET bytea_output = hex;
 SET client_min_messages = warning;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 25000;
@@ -37,7 +37,8 @@ const about = `SELECT current_setting('server_version_num'), pg_is_in_recovery()
 	FROM unnest(ARRAY[` + names + `]) AS name WHERE to_regclass('"%[1]s".' || name) IS NULL), to_regclass('"%[1]s".head')`
 
 // trust prepares a new connection, and returns an error when the server or the store there can't be used. It makes the
-// tables if there are none, and gives the store a new identity if it is not where it was, or behind what was read from it.
+// tables if there are none, and gives the store a new identity if it is not where it was, or behind what was read from
+// it.
 func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	var statements []statement
 	for sql := range strings.SplitSeq(fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds()), ";") {
@@ -50,16 +51,20 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	r := all[len(statements)]
 	switch {
 	case r.int(0, 0) < firstVersion:
-		return fmt.Errorf("%w: the server is PostgreSQL %s; want 13 or later", store.ErrRefused, conn.ParameterStatus("server_version"))
+		return fmt.Errorf("%w: the server is PostgreSQL %s; want 13 or later", store.ErrRefused,
+			conn.ParameterStatus("server_version"))
 	case r.int(0, 2) != int64(conn.PID()):
-		return fmt.Errorf("%w: there is a pooler, such as pgbouncer, before the server: want the address of the server itself", store.ErrRefused)
+		return fmt.Errorf("%w: there is a pooler, such as pgbouncer, before the server: want the address of the "+
+			"server itself", store.ErrRefused)
 	case r.is(0, 1): // it may become the primary
-		return fmt.Errorf("%w: the server %s is a standby; want the primary", store.ErrUnavailable, conn.Conn().RemoteAddr())
+		return fmt.Errorf("%w: the server %s is a standby; want the primary", store.ErrUnavailable,
+			conn.Conn().RemoteAddr())
 	case r.text(0, 3) != "":
 		return fmt.Errorf("%w: the server may lose what it has committed: %s", store.ErrRefused, r.text(0, 3))
 	}
 	if err := run(ctx, conn, "SELECT "+place); rolledBack(err) != nil {
-		return fmt.Errorf("%w: the server does not say which one it is, so that the loss of commits could not be noticed; want PostgreSQL itself: %w", store.ErrRefused, err)
+		return fmt.Errorf("%w: the server does not say which one it is, so that the loss of commits could not be "+
+			"noticed; want PostgreSQL itself: %w", store.ErrRefused, err)
 	} else if err != nil {
 		return err
 	}
@@ -78,8 +83,8 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	return run(ctx, conn, `LISTEN "`+s.Schema+`"`)
 }
 
-// complete makes the tables that are missing: all of them, or those that somebody has dropped. What was in these is lost,
-// as identify will find. There is a head unless it is missing, too.
+// complete makes the tables that are missing: all of them, or those that somebody has dropped. What was in these is
+// lost, as identify will find. There is a head unless it is missing, too.
 func (s *Store) complete(ctx context.Context, conn *pgconn.PgConn, missing string, head bool) error {
 	if head {
 		all, err := exec(ctx, conn, maybe("SELECT format FROM head", "i"))
@@ -87,14 +92,16 @@ func (s *Store) complete(ctx context.Context, conn *pgconn.PgConn, missing strin
 			return err
 		}
 		if r := all[0]; len(r) == 1 && r.int(0, 0) != format {
-			return fmt.Errorf("%w: the tables in schema %q have the format %d; this version of firn has %d", store.ErrRefused, s.Schema, r.int(0, 0), format)
+			return fmt.Errorf("%w: the tables in schema %q have the format %d; this version of firn has %d",
+				store.ErrRefused, s.Schema, r.int(0, 0), format)
 		}
 	}
 	if missing == "" {
 		return nil
 	}
 	if err := run(ctx, conn, SQL(s.Schema)); err != nil {
-		return fmt.Errorf("the schema %q lacks the tables %s, and this role can't create them; an owner of the database can, with what `firn gen sql --store` prints: %w",
+		return fmt.Errorf("the schema %q lacks the tables %s, and this role can't create them; an owner of the "+
+			"database can, with what `firn gen sql --store` prints: %w",
 			s.Schema, missing, err)
 	}
 	return nil
@@ -135,11 +142,13 @@ func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool
 	s.mu.Unlock()
 	switch {
 	case now.emptied != "":
-		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store lacks rows of its tables %s, which somebody has emptied or dropped", now.emptied))
+		return false, s.renew(ctx, conn, now,
+			fmt.Sprintf("the store lacks rows of its tables %s, which somebody has emptied or dropped", now.emptied))
 	case now.origin != now.actual:
 		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at %s and is at %s", now.origin, now.actual))
 	case now.identity == known.identity && now.revision < known.revision:
-		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at revision %d and is at %d", known.revision, now.revision))
+		return false, s.renew(ctx, conn, now,
+			fmt.Sprintf("the store was at revision %d and is at %d", known.revision, now.revision))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +188,10 @@ func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why 
 	guard := fmt.Sprintf("EXISTS (SELECT FROM head WHERE identity = '%s')", identity)
 	statements := []string{
 		"LOCK TABLE head IN EXCLUSIVE MODE", // there may be no row to lock
-		fmt.Sprintf("DELETE FROM head WHERE identity::text = '%s' AND coalesce((SELECT max(revision) FROM latest), 0) = %s", from.identity, number(from.revision)),
-		fmt.Sprintf("INSERT INTO head (format, identity, origin) SELECT %d, '%s', %s WHERE NOT EXISTS (SELECT FROM head)", format, identity, origin),
+		fmt.Sprintf("DELETE FROM head WHERE identity::text = '%s' AND coalesce((SELECT max(revision) FROM latest), "+
+			"0) = %s", from.identity, number(from.revision)),
+		fmt.Sprintf("INSERT INTO head (format, identity, origin) SELECT %d, '%s', %s WHERE NOT EXISTS (SELECT "+
+			"FROM head)", format, identity, origin),
 		"DELETE FROM sessions WHERE " + guard,
 		"DELETE FROM log WHERE NOT EXISTS (SELECT FROM checkpoint) AND " + guard, // its rest means nothing without
 		"INSERT INTO log (position, id, data) SELECT 0, '', '' WHERE " + guard + " ON CONFLICT DO NOTHING",
@@ -188,7 +199,8 @@ func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why 
 		fmt.Sprintf(`WITH former AS (DELETE FROM latest WHERE %[1]s RETURNING revision)
 			INSERT INTO latest (revision, verdict) SELECT %[2]d + greatest(%[3]s, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(revision) FROM former),
 				(SELECT max(version) FROM keys), (SELECT max(position) FROM log), (SELECT max(version) FROM checkpoint)), 0 WHERE %[1]s`, guard, int64(ahead), number(known)),
-		"INSERT INTO keys (key, value, version, created) SELECT '', '', revision, revision FROM latest WHERE " + guard + " ON CONFLICT DO NOTHING",
+		"INSERT INTO keys (key, value, version, created) SELECT '', '', revision, revision FROM latest WHERE " + guard +
+			" ON CONFLICT DO NOTHING",
 		fmt.Sprintf(`INSERT INTO keys (key, value, version, created) SELECT %s, %s, revision, revision FROM latest WHERE %s
 			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = NULL`,
 			bytesOf(put.Key), bytesOf(put.Value), guard),

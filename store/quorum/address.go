@@ -22,7 +22,8 @@ func checkAddress(address string) error {
 	case err != nil || host == "" || notNumber != nil || n < 1 || n > 65535:
 		return fmt.Errorf("%.100q is not the address of a machine; want host:port, such as ids-1:7420", address)
 	case strings.ContainsAny(host, ",=/@ ") || net.ParseIP(host).IsUnspecified():
-		return fmt.Errorf("%.100q has a host that others can't connect to; want a name or an address, such as ids-1:7420", address)
+		return fmt.Errorf("%.100q has a host that others can't connect to; want a name or an address, such as "+
+			"ids-1:7420", address)
 	}
 	return nil
 }
@@ -41,11 +42,13 @@ func checkMachines(machines []string) error {
 	case n == 0:
 		return errors.New("no machine is named; name 1, 3 or 5")
 	case n > 5:
-		return fmt.Errorf("%d machines are named, and each write waits for a majority of them; name 1, 3 or 5, and start the others as their clients", n)
+		return fmt.Errorf("%d machines are named, and each write waits for a majority of them; name 1, 3 or 5, and "+
+			"start the others as their clients", n)
 	case n == 2:
 		return errors.New("2 machines are named, and stop when one of them does; name 1 or 3")
 	case n%2 == 0:
-		return fmt.Errorf("%d machines are named, which survive the loss of %d, as %d do; name %d or %d", n, (n-1)/2, n-1, n-1, n+1)
+		return fmt.Errorf("%d machines are named, which survive the loss of %d, as %d do; name %d or %d", n,
+			(n-1)/2, n-1, n-1, n+1)
 	}
 	return nil
 }
@@ -58,7 +61,8 @@ func checkProxy(machines []string) error {
 			return err
 		}
 		if proxy, err := http.ProxyFromEnvironment(r); err != nil || proxy != nil {
-			return fmt.Errorf("the environment variable HTTPS_PROXY sends what is for %s to a proxy; add its host to NO_PROXY", address)
+			return fmt.Errorf("the environment variable HTTPS_PROXY sends what is for %s to a proxy; add its host to "+
+				"NO_PROXY", address)
 		}
 	}
 	return nil
@@ -92,7 +96,9 @@ func thisMachine() (h here) {
 // find returns the machine that is this one: the one whose host is this machine's name, in full or up to the first
 // dot, or else resolves to an address of this machine. It returns "" if there is none. An error is returned when there
 // are several, and when no host is known to be this machine and some can't be resolved.
-func (h here) find(ctx context.Context, machines []string, resolve func(context.Context, string) ([]net.IPAddr, error)) (string, error) {
+func (h here) find(ctx context.Context, machines []string,
+	resolve func(context.Context, string) ([]net.IPAddr, error),
+) (string, error) {
 	var named, addressed []string
 	var unresolved error
 	for _, address := range machines {
@@ -129,7 +135,8 @@ func (h here) find(ctx context.Context, machines []string, resolve func(context.
 type SeveralError struct{ Found []string }
 
 func (e *SeveralError) Error() string {
-	return fmt.Sprintf("%s are all this machine; say which of them this process is, or that it is none", strings.Join(e.Found, ", "))
+	return fmt.Sprintf("%s are all this machine; say which of them this process is, or that it is none",
+		strings.Join(e.Found, ", "))
 }
 
 // unknownError is returned when nobody can tell whether this machine is one of the quorum. It may pass.

@@ -29,7 +29,8 @@ import (
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 
-// A backup is etcd's database, its SHA-256, authentication codes of the quorum's keys over both, and a line that says so.
+// A backup is etcd's database, its SHA-256, authentication codes of the quorum's keys over both, and a line that says
+// so.
 const (
 	trailer    = "\nfirn backup 1\n"
 	codesSize  = keyring.MACSize + len(trailer)
@@ -65,7 +66,8 @@ func (s *server) backup(ctx context.Context, w io.Writer, codes *keyring.MACs) e
 	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
 	defer cancel()
 	if err := s.LinearizableReadNotify(ctx); err != nil {
-		return fmt.Errorf("%w: no majority of the machines confirms that the data is the latest: %w", store.ErrUnavailable, err)
+		return fmt.Errorf("%w: no majority of the machines confirms that the data is the latest: %w",
+			store.ErrUnavailable, err)
 	}
 	database := s.Backend().Snapshot()
 	defer database.Close() //nolint:errcheck // it was only read
@@ -141,8 +143,9 @@ func (c *checksum) right() bool {
 		bytes.Equal(c.hash.Sum(nil), c.before[:sha256.Size])
 }
 
-// unpack copies a backup without what comes after its SHA-256, and returns an error if it is incomplete, or if none of the
-// keys has signed it unless it is trusted. What was copied is what was examined, whatever becomes of the backup meanwhile.
+// unpack copies a backup without what comes after its SHA-256, and returns an error if it is incomplete, or if none of
+// the keys has signed it unless it is trusted. What was copied is what was examined, whatever becomes of the backup
+// meanwhile.
 func unpack(backup, to string, codes *keyring.MACs, trusted bool) error {
 	from, err := os.Open(backup)
 	if err != nil {
@@ -156,7 +159,8 @@ func unpack(backup, to string, codes *keyring.MACs, trusted bool) error {
 	size := info.Size() - int64(codesSize)
 	end := make([]byte, codesSize)
 	if !info.Mode().IsRegular() || size <= sha256.Size {
-		return fmt.Errorf("%s: it has %d bytes, which is too little for a backup; want what firn quorum backup wrote", backup, info.Size())
+		return fmt.Errorf("%s: it has %d bytes, which is too little for a backup; want what firn quorum backup wrote",
+			backup, info.Size())
 	}
 	if _, err := from.ReadAt(end, size); err != nil {
 		return err
@@ -178,7 +182,8 @@ func unpack(backup, to string, codes *keyring.MACs, trusted bool) error {
 		return err
 	}
 	if !trusted && !codes.Know(end) {
-		return fmt.Errorf("%s: none of the keys of --quorum-key-file has signed it: want the key of the quorum that it is from, as it was "+
+		return fmt.Errorf("%s: none of the keys of --quorum-key-file has signed it: want the key of the quorum that "+
+			"it is from, as it was "+
 			"then; without that, and if nobody else could write it, --trust takes it as it is", backup)
 	}
 	return nil
@@ -186,12 +191,14 @@ func unpack(backup, to string, codes *keyring.MACs, trusted bool) error {
 
 // RestoreConfig says what to restore, and where to.
 type RestoreConfig struct {
-	Backup  string       // a file written by Backup, or the data directory of a machine on which nothing runs
-	Dir     string       // the data directory to make; it must be empty or not exist
-	As      string       // the machine that it is for, host:port as in Config.Machines; required
-	KeyFile string       // see Config; with it, Restore knows the backup, and asks the machines in it whether they are alive
-	Trust   bool         // take a backup file that no key of KeyFile has signed; of a directory the owner is checked instead
-	Logger  *slog.Logger // nil: no log
+	Backup string // a file written by Backup, or the data directory of a machine on which nothing runs
+	Dir    string // the data directory to make; it must be empty or not exist
+	As     string // the machine that it is for, host:port as in Config.Machines; required
+	// see Config; with it, Restore knows the backup, and asks the machines in it whether they are alive
+	KeyFile string
+	// take a backup file that no key of KeyFile has signed; of a directory the owner is checked instead
+	Trust  bool
+	Logger *slog.Logger // nil: no log
 }
 
 // Restored says what Restore found and did.
@@ -201,11 +208,11 @@ type Restored struct {
 	Silent   []string // those of them that could not be asked whether they are alive
 }
 
-// Restore makes a data directory from a backup, for the first machine of a new cluster. Only that machine can use it, and
-// copies of it begin no second cluster: it is like that of a node that was alone, which begins a cluster once all other
-// machines answer and none has data. An error is returned when As is no address, when a machine of the former cluster is
-// alive, when Dir is not empty, when the backup is damaged or no key of KeyFile has signed it, or when others could write the
-// directory that it is; Dir is then as before.
+// Restore makes a data directory from a backup, for the first machine of a new cluster. Only that machine can use it,
+// and copies of it begin no second cluster: it is like that of a node that was alone, which begins a cluster once all
+// other machines answer and none has data. An error is returned when As is no address, when a machine of the former
+// cluster is alive, when Dir is not empty, when the backup is damaged or no key of KeyFile has signed it, or when
+// others could write the directory that it is; Dir is then as before.
 func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if err := checkAddress(c.As); err != nil {
@@ -248,8 +255,8 @@ func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 	return r, os.Rename(data, c.Dir)
 }
 
-// examined is what to restore from: a copy of the backup's file that is what a machine wrote, or its directory that nobody
-// else could write.
+// examined is what to restore from: a copy of the backup's file that is what a machine wrote, or its directory that
+// nobody else could write.
 func (c RestoreConfig) examined(copied string, keys keyring.Keys) (string, error) {
 	info, err := os.Stat(c.Backup)
 	if err != nil {
@@ -298,11 +305,13 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string, keys 
 	if err != nil {
 		return err
 	}
-	open, err := floor.Open(kv.Value, "firn quorum restore", "the store was restored from a backup, which does not know what happened after it was made")
+	open, err := floor.Open(kv.Value, "firn quorum restore",
+		"the store was restored from a backup, which does not know what happened after it was made")
 	if err != nil {
 		return err
 	}
-	then := []store.Op{store.Delete(recordKey), store.Delete(clusterid.Key), open} // it gets its identity when it begins
+	// it gets its identity when it begins
+	then := []store.Op{store.Delete(recordKey), store.Delete(clusterid.Key), open}
 	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: then}); err != nil {
 		return err
 	}
@@ -334,7 +343,9 @@ func (r *Restored) askFormer(ctx context.Context, keys keyring.Keys) error {
 		case a.err != nil:
 			r.Silent = append(r.Silent, address)
 		case a.Disk.Cluster == r.Former && (a.Disk.State == plan.Started || a.Disk.State == plan.Formed):
-			return fmt.Errorf("%s is alive and has data of cluster %s, which the backup is from: two clusters would make the same IDs; stop firn on %s first, or have it take part instead of restoring", address, r.Former, address)
+			return fmt.Errorf("%s is alive and has data of cluster %s, which the backup is from: two clusters would "+
+				"make the same IDs; stop firn on %s first, or have it take part instead of restoring", address,
+				r.Former, address)
 		}
 	}
 	return nil

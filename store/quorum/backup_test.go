@@ -107,7 +107,10 @@ func TestWhoseBackup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			restore := RestoreConfig{Backup: filepath.Join(dir, "backup"), As: "127.0.0.1:1", Dir: filepath.Join(dir, "data"), Trust: c.trust}
+			restore := RestoreConfig{
+				Backup: filepath.Join(dir, "backup"), As: "127.0.0.1:1",
+				Dir: filepath.Join(dir, "data"), Trust: c.trust,
+			}
 			if err := os.WriteFile(restore.Backup, c.backup, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +142,8 @@ func TestDirectoryOfOthers(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "member"), 0o777); err != nil { //nolint:gosec // others can write it
 		t.Fatal(err)
 	}
-	_, err := Restore(t.Context(), RestoreConfig{Backup: dir, As: "127.0.0.1:1", Dir: filepath.Join(t.TempDir(), "data")})
+	_, err := Restore(t.Context(),
+		RestoreConfig{Backup: dir, As: "127.0.0.1:1", Dir: filepath.Join(t.TempDir(), "data")})
 	if err == nil || !strings.Contains(err.Error(), "member") {
 		t.Errorf("Restore = %v; want that others can write it", err)
 	}

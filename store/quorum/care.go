@@ -32,7 +32,8 @@ func (q *Quorum) care(ctx context.Context, s *server, members []plan.Member, ans
 	if action.Kind == plan.Nothing {
 		return q.tidy(ctx, s, answers)
 	}
-	q.log.Info("the quorum: "+action.Kind.String(), "machine", action.Add, "member", fmt.Sprintf("%x", action.ID), "why", action.Why)
+	q.log.Info("the quorum: "+action.Kind.String(), "machine", action.Add, "member", fmt.Sprintf("%x", action.ID),
+		"why", action.Why)
 	ctx, cancel := context.WithTimeout(ctx, doWithin)
 	defer cancel()
 	var err error
@@ -75,7 +76,10 @@ func (s *server) members() (all []plan.Member) {
 		if len(m.PeerURLs) > 0 {
 			address = strings.TrimPrefix(m.PeerURLs[0], etcdserver.URL(""))
 		}
-		all = append(all, plan.Member{ID: uint64(m.ID), Address: address, Learner: m.IsLearner, Started: m.Name != "", Leader: m.ID == leader})
+		all = append(all, plan.Member{
+			ID: uint64(m.ID), Address: address, Learner: m.IsLearner, Started: m.Name != "",
+			Leader: m.ID == leader,
+		})
 	}
 	return all
 }

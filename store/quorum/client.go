@@ -33,8 +33,8 @@ const (
 // client is a client of all servers of the quorum.
 type client struct{ *etcdstore.Store }
 
-// Traits says that the store is not shared: a member that finds no log need not fear that others know of an earlier one.
-// The quorum itself sees to that, see foundingFloor.
+// Traits says that the store is not shared: a member that finds no log need not fear that others know of an earlier
+// one. The quorum itself sees to that, see foundingFloor.
 func (client) Traits() store.Traits { return store.Traits{} }
 
 // Open returns a client of the store once the cluster is there and, if this process is one of its machines, the
@@ -124,7 +124,9 @@ func (m *mortal) Close() error {
 }
 
 // untilKill fails calls after Kill, with an error after which they are not repeated.
-func (q *Quorum) untilKill(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func (q *Quorum) untilKill(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
 	if q.dead.Err() != nil {
 		return status.Error(codes.FailedPrecondition, "this process takes no part in the quorum any more")
 	}
@@ -135,7 +137,9 @@ func (q *Quorum) untilKill(ctx context.Context, method string, request, reply an
 const maxLeases = 16
 
 // noteLease writes down the sessions that this process begins, so that the next one on this machine can end them.
-func (q *Quorum) noteLease(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func (q *Quorum) noteLease(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
 	err := invoke(ctx, method, request, reply, conn, options...)
 	granted, ok := reply.(*etcdserverpb.LeaseGrantResponse)
 	q.mu.Lock()
@@ -236,7 +240,8 @@ func (q *Quorum) Remove(ctx context.Context, machines ...string) error {
 				left = slices.Delete(left, i, i+1)
 			}
 			if len(left)%2 == 0 {
-				return nil, fmt.Errorf("%d machines would be left of %s; want 1 or 3", len(left), strings.Join(r.Machines, ", "))
+				return nil, fmt.Errorf("%d machines would be left of %s; want 1 or 3", len(left),
+					strings.Join(r.Machines, ", "))
 			}
 			return left, nil
 		})

@@ -36,7 +36,8 @@ func TestContract(t *testing.T) {
 			Patience: patience,
 			Expire: func(t *testing.T, _ store.Session) { // the only one
 				lease := first.onlyLease(t)
-				if _, err := first.server.LeaseRevoke(t.Context(), &etcdserverpb.LeaseRevokeRequest{ID: lease}); err != nil {
+				if _, err := first.server.LeaseRevoke(t.Context(),
+					&etcdserverpb.LeaseRevokeRequest{ID: lease}); err != nil {
 					t.Fatal(err)
 				}
 			},

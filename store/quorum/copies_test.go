@@ -69,8 +69,8 @@ func (w *world) refuses(self, want string) {
 	}
 }
 
-// A directory that was restored once, and copied to all three machines, begins one cluster, on the machine that it is for:
-// not three.
+// A directory that was restored once, and copied to all three machines, begins one cluster, on the machine that it is
+// for: not three.
 func TestRestoredOnThreeMachines(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -122,7 +122,8 @@ func TestRestoredCopiesSeeEachOther(t *testing.T) {
 	for _, q := range []*Quorum{a, b} {
 		w.until("it refuses", func() bool {
 			_, err := q.Open(t.Context())
-			return err != nil && strings.Contains(err.Error(), "this machine has data of a node that was alone, or of a backup, and")
+			return err != nil &&
+				strings.Contains(err.Error(), "this machine has data of a node that was alone, or of a backup, and")
 		})
 	}
 	w.refuses(w.machines[2], "give one of them an empty directory")
@@ -133,8 +134,8 @@ func TestRestoredCopiesSeeEachOther(t *testing.T) {
 	}
 }
 
-// The directory of a machine that is well, copied to another, is refused there: by where it belongs, and without that by
-// the member that it is.
+// The directory of a machine that is well, copied to another, is refused there: by where it belongs, and without that
+// by the member that it is.
 func TestCopiedMachine(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -185,8 +186,8 @@ func TestTwinOfAMachine(t *testing.T) {
 	w.voters(original, 3)
 }
 
-// A cluster that begins with a restored directory waits from its first claim on, however late that is: another copy of it
-// may have been used.
+// A cluster that begins with a restored directory waits from its first claim on, however late that is: another copy of
+// it may have been used.
 func TestRestoredFloor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

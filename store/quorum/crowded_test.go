@@ -14,14 +14,15 @@ import (
 	"github.com/firn-id/firn/store/quorum/internal/port"
 )
 
-// As many clients as there is room for leave the places of machines free. One more is told why it can't connect, and gets
-// a place when one is free.
+// As many clients as there is room for leave the places of machines free. One more is told why it can't connect, and
+// gets a place when one is free.
 func TestMoreClientsThanAMachineTakes(t *testing.T) {
 	testenv.Slow(t)
 	const files = 2*port.MaxClients + 200 // both ends of each connection are in this process
 	var limit syscall.Rlimit              // Go has raised the soft limit to the hard one
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < files {
-		t.Skipf("this process may have %d files open, %v; want %d: raise the hard limit, as with ulimit -Hn", limit.Cur, err, files)
+		t.Skipf("this process may have %d files open, %v; want %d: raise the hard limit, as with ulimit -Hn",
+			limit.Cur, err, files)
 	}
 	w := newWorld(t, 1)
 	q := w.start(w.machines[0])

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// dialed are the connections of a client to the servers. A server that has frozen or was cut off is noticed by a call that ends
-// without an answer: its connection is closed, so that the next calls go to the others. gRPC itself takes up to 15 s, and
-// gives a third of the calls to that server meanwhile. Its methods are safe for concurrent use.
+// dialed are the connections of a client to the servers. A server that has frozen or was cut off is noticed by a call
+// that ends without an answer: its connection is closed, so that the next calls go to the others. gRPC itself takes up
+// to 15 s, and gives a third of the calls to that server meanwhile. Its methods are safe for concurrent use.
 type dialed struct {
 	mu  sync.Mutex // guards all
 	all map[string]*connection
@@ -62,7 +62,9 @@ func (c *connection) Close() error {
 const silentFor = time.Second
 
 // watch closes the connection of a call that was in vain, if the server has sent nothing since it began.
-func (c *dialed) watch(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func (c *dialed) watch(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
 	var server peer.Peer
 	began := time.Now()
 	err := invoke(ctx, method, request, reply, conn, append(options[:len(options):len(options)], grpc.Peer(&server))...)

@@ -88,7 +88,8 @@ func TestSilentServer(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		if got := status.Code(client.Invoke(ctx, method, new(etcdserverpb.RangeRequest), new(etcdserverpb.RangeRequest), grpc.WaitForReady(true))); got != want {
+		if got := status.Code(client.Invoke(ctx, method, new(etcdserverpb.RangeRequest), new(etcdserverpb.RangeRequest),
+			grpc.WaitForReady(true))); got != want {
 			t.Errorf("%s: %v; want %v", method, got, want)
 		}
 	}

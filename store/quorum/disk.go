@@ -22,11 +22,12 @@ const diskFile = "quorum.json"
 // written is what the file holds.
 type written struct {
 	plan.Disk
-	Founded  bool              `json:"founded,omitempty"`  // formed by all machines together, with an empty store
-	Restored bool              `json:"restored,omitempty"` // the data is from a backup
-	Known    []string          `json:"known,omitempty"`    // addresses of the machines, as last heard
-	Saw      map[string]uint64 `json:"saw,omitempty"`      // how much of its log each other machine has kept, as last heard
-	Leases   []int64           `json:"leases,omitempty"`   // of sessions that this machine's process has begun
+	Founded  bool     `json:"founded,omitempty"`  // formed by all machines together, with an empty store
+	Restored bool     `json:"restored,omitempty"` // the data is from a backup
+	Known    []string `json:"known,omitempty"`    // addresses of the machines, as last heard
+	// how much of its log each other machine has kept, as last heard
+	Saw    map[string]uint64 `json:"saw,omitempty"`
+	Leases []int64           `json:"leases,omitempty"` // of sessions that this machine's process has begun
 }
 
 // disk is the data directory of one machine. It is safe for concurrent use.
@@ -55,7 +56,8 @@ func readWritten(dir string) (w written, err error) {
 		err = json.Unmarshal(text, &w)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return w, fmt.Errorf("the file %s says what cluster the data belongs to, and can't be read: %w; restore it, or start over without the directory, as one whose disk was emptied", path, err)
+		return w, fmt.Errorf("the file %s says what cluster the data belongs to, and can't be read: %w; restore it, "+
+			"or start over without the directory, as one whose disk was emptied", path, err)
 	}
 	return w, nil
 }
@@ -88,17 +90,20 @@ func CheckAlone(dir string) error {
 	case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:
 		return nil
 	case w.State == plan.Removed:
-		return fmt.Errorf("the directory %s was part of %s, from which its machine was removed; give another directory, or start it with --quorum", dir, of)
+		return fmt.Errorf("the directory %s was part of %s, from which its machine was removed; give another "+
+			"directory, or start it with --quorum", dir, of)
 	default:
-		return fmt.Errorf("the directory %s belongs to %s; start it with --quorum, or take the other machines out with firn quorum remove first", dir, of)
+		return fmt.Errorf("the directory %s belongs to %s; start it with --quorum, or take the other machines out "+
+			"with firn quorum remove first", dir, of)
 	}
 }
 
 // PlaceError is returned for a data directory that is a copy, was moved, or is that of another machine.
 type PlaceError = place.Error
 
-// CheckPlace returns why a data directory is not used: it is a copy, was moved and moved, as in Config, does not say so, or
-// belongs to another machine. address is that of this machine; empty: a node alone. It may be called while a process uses the directory.
+// CheckPlace returns why a data directory is not used: it is a copy, was moved and moved, as in Config, does not say
+// so, or belongs to another machine. address is that of this machine; empty: a node alone. It may be called while a
+// process uses the directory.
 func CheckPlace(dir, address string, moved bool) error { return place.Check(dir, address, moved) }
 
 func (d *disk) path() string { return filepath.Join(d.dir.Path, diskFile) }

@@ -176,11 +176,13 @@ func (q *Quorum) askAll(ctx context.Context, machines []string) map[string]answe
 			} else {
 				a.err = q.asker.call(ctx, address, http.MethodGet, "/machine", nil, &a.report)
 			}
-			if op, ok := errors.AsType[*net.OpError](a.err); ok && op.Op == "remote error" { // it does not admit this process
+			// it does not admit this process
+			if op, ok := errors.AsType[*net.OpError](a.err); ok && op.Op == "remote error" {
 				a.err = q.ring.Explain(a.err, address)
 			}
 			if by := a.Address; a.err == nil && by != address { // what one machine says does not count for two
-				a = answer{err: fmt.Errorf("it is answered by %s; want each machine under one address, the same everywhere", by)}
+				a = answer{err: fmt.Errorf("it is answered by %s; want each machine under one address, the same "+
+					"everywhere", by)}
 			}
 			a.at, a.took = time.Now(), time.Since(began)
 			mu.Lock()
@@ -192,8 +194,8 @@ func (q *Quorum) askAll(ctx context.Context, machines []string) map[string]answe
 	return answers
 }
 
-// askTwin asks what answers at the address of this machine: this process, if others reach it there and so can it; nothing,
-// if not; or another process, which has a copy of this directory or is about to end.
+// askTwin asks what answers at the address of this machine: this process, if others reach it there and so can it;
+// nothing, if not; or another process, which has a copy of this directory or is about to end.
 func (q *Quorum) askTwin(ctx context.Context) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
 
-// Who inspects a quorum learns where nothing answers, where something else does, and what its own data is to the cluster.
+// Who inspects a quorum learns where nothing answers, where something else does, and what its own data is to the
+// cluster.
 func TestInspect(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -49,7 +50,8 @@ func TestInspect(t *testing.T) {
 		}
 		i := q.Inspect(t.Context())
 		q.Close()
-		if i.SelfErr != nil || i.DataErr != nil || i.Data.State != tt.state || (i.Data.Cluster == i.Status.Cluster) != (tt.state == "started") || i.Listen != tt.listen {
+		if i.SelfErr != nil || i.DataErr != nil || i.Data.State != tt.state ||
+			(i.Data.Cluster == i.Status.Cluster) != (tt.state == "started") || i.Listen != tt.listen {
 			t.Errorf("as %s: %+v", tt.self, i)
 		}
 		if !slices.Equal(i.Strangers, []string{otherKey.Self}) {

@@ -13,9 +13,9 @@ import (
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 
-// Two machines of one cluster have the same log as far as both have committed it. Where they differ, disks were set back:
-// a majority went on without what the third had, and perhaps had confirmed. Nobody could know that while the third was off.
-// When it is back, the logs are compared, and the minority does not run.
+// Two machines of one cluster have the same log as far as both have committed it. Where they differ, disks were set
+// back: a majority went on without what the third had, and perhaps had confirmed. Nobody could know that while the
+// third was off. When it is back, the logs are compared, and the minority does not run.
 
 const (
 	meetEvery = time.Minute // how often a machine whose server runs compares its log with the others'
@@ -73,8 +73,8 @@ func parted(mine, theirs []etcdserver.Entry) uint64 {
 	return 0
 }
 
-// meet compares the log here with those of the voters of this cluster that run with a majority. An error is returned when
-// one of them did not answer.
+// meet compares the log here with those of the voters of this cluster that run with a majority. An error is returned
+// when one of them did not answer.
 func (q *Quorum) meet(ctx context.Context, members []plan.Member, answers map[string]answer) (m meeting, err error) {
 	ctx, cancel := context.WithTimeout(ctx, meetWithin)
 	defer cancel()
@@ -155,8 +155,9 @@ func (m *meeting) side() side {
 	return unknown
 }
 
-// mayRun returns nil if this machine may use its log. A *partedError is returned when a majority has another log. Another
-// error is returned while logs differ and no majority is known to have one: it says for whom this machine waits.
+// mayRun returns nil if this machine may use its log. A *partedError is returned when a majority has another log.
+// Another error is returned while logs differ and no majority is known to have one: it says for whom this machine
+// waits.
 func (q *Quorum) mayRun(ctx context.Context, answers map[string]answer) error {
 	members, _ := membersOf(answers)
 	m, err := q.meet(ctx, members, answers)
@@ -165,16 +166,20 @@ func (q *Quorum) mayRun(ctx context.Context, answers map[string]answer) error {
 	}
 	switch m.side() {
 	case minority:
-		return &partedError{self: q.selfAddress(), dir: q.disk.dir.Path, cluster: q.disk.get().Cluster, from: m.differ, at: m.at}
+		return &partedError{
+			self: q.selfAddress(), dir: q.disk.dir.Path, cluster: q.disk.get().Cluster,
+			from: m.differ, at: m.at,
+		}
 	case unknown:
-		return fmt.Errorf("the log here and that of %s differ from entry %d on: disks were set back, and a majority of the machines must say whose; waiting for %s",
+		return fmt.Errorf("the log here and that of %s differ from entry %d on: disks were set back, and a majority "+
+			"of the machines must say whose; waiting for %s",
 			strings.Join(m.differ, ", "), m.at, strings.Join(m.silent, ", "))
 	}
 	return nil
 }
 
-// meetAgain is mayRun for a machine whose server runs. It reports whether that must end: a majority has another log. Where
-// that is not known, it only says so.
+// meetAgain is mayRun for a machine whose server runs. It reports whether that must end: a majority has another log.
+// Where that is not known, it only says so.
 func (q *Quorum) meetAgain(ctx context.Context, s *server) bool {
 	m, err := q.meet(ctx, s.members(), q.askAll(ctx, q.others()))
 	if err != nil || len(m.differ) == 0 {
@@ -183,7 +188,8 @@ func (q *Quorum) meetAgain(ctx context.Context, s *server) bool {
 	if m.side() == minority {
 		return true
 	}
-	q.log.Error("this machine and others have different logs, and a disk was set back: which are the majority shows when all answer", "others", m.differ, "from_entry", m.at)
+	q.log.Error("this machine and others have different logs, and a disk was set back: which are the majority shows "+
+		"when all answer", "others", m.differ, "from_entry", m.at)
 	return false
 }
 
@@ -195,7 +201,9 @@ type partedError struct {
 }
 
 func (e *partedError) Error() string {
-	return fmt.Sprintf("the log here and that of cluster %s, which runs on %s, differ from entry %d on: disks were set back, and each has what the other lost. "+
-		"To go on with what runs, move the directory away (mv %s %s.old) and start again. To go on with the data here, stop all machines and restore it: firn quorum restore %s --as %s --data-dir DIR; see docs/quorum.md",
+	return fmt.Sprintf("the log here and that of cluster %s, which runs on %s, differ from entry %d on: disks were "+
+		"set back, and each has what the other lost. "+
+		"To go on with what runs, move the directory away (mv %s %s.old) and start again. To go on with the data "+
+		"here, stop all machines and restore it: firn quorum restore %s --as %s --data-dir DIR; see docs/quorum.md",
 		e.cluster, strings.Join(e.from, ", "), e.at, e.dir, e.dir, e.dir, e.self)
 }

@@ -46,7 +46,8 @@ func TestParted(t *testing.T) {
 			t.Errorf("%s: they part at %d; want %d", name, at, c.at)
 		}
 	}
-	if got := latest(log(1, 200, 1), 150); len(got) != compared || got[0].Index != 151-compared || got[compared-1].Index != 150 {
+	if got := latest(log(1, 200, 1), 150); len(got) != compared || got[0].Index != 151-compared ||
+		got[compared-1].Index != 150 {
 		t.Errorf("the latest up to 150 are %v", got)
 	}
 }
@@ -119,8 +120,8 @@ func TestCommittedEntries(t *testing.T) {
 	}
 }
 
-// Two of three machines are set back and go on while the third is off. When that is back, it says what each has lost, and
-// by which command that ends; and so it does.
+// Two of three machines are set back and go on while the third is off. When that is back, it says what each has lost,
+// and by which command that ends; and so it does.
 func TestAMajorityIsSetBack(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -179,7 +180,8 @@ func TestAMajorityIsSetBack(t *testing.T) {
 	w.running[third] = q
 	w.until("the third waits until the second answers", func() bool {
 		waiting := q.Status(t.Context()).Waiting
-		return strings.Contains(waiting, "that of "+old[0]+" differ from entry") && strings.Contains(waiting, "waiting for "+old[1]+" (cut off)")
+		return strings.Contains(waiting, "that of "+old[0]+" differ from entry") &&
+			strings.Contains(waiting, "waiting for "+old[1]+" (cut off)")
 	})
 	cutOff.Store(false)
 	var said error
@@ -204,7 +206,8 @@ func TestAMajorityIsSetBack(t *testing.T) {
 	}
 }
 
-// A server that learns that its machine has lost what it had confirmed leaves the data aside; the next process gets a copy.
+// A server that learns that its machine has lost what it had confirmed leaves the data aside; the next process gets a
+// copy.
 func TestConfirmedAndLost(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -235,9 +238,9 @@ func TestConfirmedAndLost(t *testing.T) {
 	}
 }
 
-// A server stops by itself while its log has entries that are not committed. The machine then knows where its log ends, as
-// others may, to whom it has confirmed them: else it would take the data for an old copy. Once its server runs again, it does
-// not say that it keeps those entries, which another leader may replace.
+// A server stops by itself while its log has entries that are not committed. The machine then knows where its log ends,
+// as others may, to whom it has confirmed them: else it would take the data for an old copy. Once its server runs
+// again, it does not say that it keeps those entries, which another leader may replace.
 func TestUncommittedEnd(t *testing.T) { // not parallel: etcd tells of the server that started last
 	testenv.Slow(t)
 	w := newWorld(t, 3)
@@ -266,7 +269,8 @@ func TestUncommittedEnd(t *testing.T) { // not parallel: etcd tells of the serve
 		writers.Go(func() {
 			for ctx.Err() == nil {
 				once, done := context.WithTimeout(ctx, time.Second)
-				_, _ = s.Put(once, &etcdserverpb.PutRequest{Key: fmt.Append(nil, i), Value: []byte("1")}) // without a leader it fails
+				// without a leader it fails
+				_, _ = s.Put(once, &etcdserverpb.PutRequest{Key: fmt.Append(nil, i), Value: []byte("1")})
 				done()
 			}
 		})
@@ -283,7 +287,9 @@ func TestUncommittedEnd(t *testing.T) { // not parallel: etcd tells of the serve
 	})
 	cancel()
 	s.HardStop()
-	w.until("its server has stopped", func() bool { return strings.Contains(q.Status(t.Context()).Waiting, "must say first") })
+	w.until("its server has stopped", func() bool {
+		return strings.Contains(q.Status(t.Context()).Waiting, "must say first")
+	})
 	if last = index(t, w.copied(w.dirs[a], false)); last <= s.AppliedIndex() {
 		t.Fatalf("the log ends at %d, and %d are applied: this test shows nothing", last, s.AppliedIndex())
 	}

@@ -50,8 +50,9 @@ type Config struct {
 	// the loopback address if Self is one.
 	Listen string
 
-	// KeyFile holds the keys that all machines share, see NewKey, or those for clients, see ClientKey. Empty: CAFile, CertFile and CertKeyFile are given, or
-	// all Machines have loopback addresses, and the key is one that this user's processes with the same Machines share.
+	// KeyFile holds the keys that all machines share, see NewKey, or those for clients, see ClientKey. Empty: CAFile,
+	// CertFile and CertKeyFile are given, or all Machines have loopback addresses, and the key is one that this user's
+	// processes with the same Machines share.
 	KeyFile string
 
 	// CAFile, CertFile and CertKeyFile are PEM files of an authority of one's own that replace the key. Who has a
@@ -59,19 +60,19 @@ type Config struct {
 	// that names client.quorum.firn.internal for a client. All or none.
 	CAFile, CertFile, CertKeyFile string
 
-	// Dir is the data directory, see etcdembed.Config. Only a process that is one of Machines uses it. It belongs to the
-	// address of its machine.
+	// Dir is the data directory, see etcdembed.Config. Only a process that is one of Machines uses it. It belongs to
+	// the address of its machine.
 	Dir string
 
-	// Moved is as in etcdembed.Config, of a directory that a node alone has used. That of another machine of a quorum is
-	// refused in any case.
+	// Moved is as in etcdembed.Config, of a directory that a node alone has used. That of another machine of a quorum
+	// is refused in any case.
 	Moved bool
 
 	// Version of the program, for Status.
 	Version string
 
-	// Node returns the name of the node in this process, for Status; empty: unknown. It may be called at any time after Start.
-	// Nil: unknown.
+	// Node returns the name of the node in this process, for Status; empty: unknown. It may be called at any time after
+	// Start. Nil: unknown.
 	Node func() string
 
 	// DialOptions are those of the client, see etcdstore.Config.
@@ -86,29 +87,34 @@ type Config struct {
 
 // Status is what a process knows of the quorum at one moment.
 type Status struct {
-	Cluster  string    `json:"cluster"`           // identity of the cluster; empty: none is formed, as far as this process knows
-	Self     string    `json:"self"`              // address of this machine; empty: it is a client
-	Waiting  string    `json:"waiting,omitempty"` // what this process waits for before it can use the store; empty: nothing
-	Majority bool      `json:"majority"`          // a majority of the voters can be reached, and works
-	Record   []string  `json:"record"`            // addresses of the machines that should be the voters, ordered; empty: unknown
-	Machines []Machine `json:"machines"`          // ordered by address
+	// identity of the cluster; empty: none is formed, as far as this process knows
+	Cluster string `json:"cluster"`
+	Self    string `json:"self"` // address of this machine; empty: it is a client
+	// what this process waits for before it can use the store; empty: nothing
+	Waiting  string `json:"waiting,omitempty"`
+	Majority bool   `json:"majority"` // a majority of the voters can be reached, and works
+	// addresses of the machines that should be the voters, ordered; empty: unknown
+	Record   []string  `json:"record"`
+	Machines []Machine `json:"machines"` // ordered by address
 }
 
 // Machine is one machine of the quorum, as the process that was asked sees it.
 type Machine struct {
-	Address   string        `json:"address"`
-	Node      string        `json:"node,omitempty"`  // the name of the node in its process; empty: unknown
-	Err       string        `json:"error,omitempty"` // why it can't be reached; the other fields are then what was known last
-	Role      Role          `json:"role"`
-	Leader    bool          `json:"leader"`
-	Index     uint64        `json:"index"`           // the last entry of etcd's log that it has applied
-	Behind    uint64        `json:"behind"`          // how many entries fewer than the leader
-	Size      int64         `json:"size"`            // bytes of its database
-	InUse     int64         `json:"in_use"`          // bytes of it that hold data
-	LogSize   int64         `json:"log_size"`        // bytes of its log
-	Version   string        `json:"version"`         // of the program
-	Etcd      string        `json:"etcd"`            // version of the etcd server in it
-	Clock     time.Duration `json:"clock_ns"`        // how far its clock is ahead of this machine's, give or take half of RoundTrip
+	Address string `json:"address"`
+	Node    string `json:"node,omitempty"` // the name of the node in its process; empty: unknown
+	// why it can't be reached; the other fields are then what was known last
+	Err     string `json:"error,omitempty"`
+	Role    Role   `json:"role"`
+	Leader  bool   `json:"leader"`
+	Index   uint64 `json:"index"`    // the last entry of etcd's log that it has applied
+	Behind  uint64 `json:"behind"`   // how many entries fewer than the leader
+	Size    int64  `json:"size"`     // bytes of its database
+	InUse   int64  `json:"in_use"`   // bytes of it that hold data
+	LogSize int64  `json:"log_size"` // bytes of its log
+	Version string `json:"version"`  // of the program
+	Etcd    string `json:"etcd"`     // version of the etcd server in it
+	// how far its clock is ahead of this machine's, give or take half of RoundTrip
+	Clock     time.Duration `json:"clock_ns"`
 	RoundTrip time.Duration `json:"rtt_ns"`          // how long it took to answer
 	Sync      time.Duration `json:"fsync_ns"`        // how long its disk took to sync the latest small write
 	Disk      *space.Room   `json:"disk,omitempty"`  // where its data is; nil: unknown
@@ -176,9 +182,13 @@ func New(c Config) (*Quorum, error) {
 	}
 	c.Machines = slices.Sorted(slices.Values(c.Machines))
 	if c.Self != "" && c.Self != NoMachine && !slices.Contains(c.Machines, c.Self) {
-		return nil, fmt.Errorf("%s is none of the machines %s; name one of them, or %q for a client", c.Self, strings.Join(c.Machines, ", "), NoMachine)
+		return nil, fmt.Errorf("%s is none of the machines %s; name one of them, or %q for a client", c.Self,
+			strings.Join(c.Machines, ", "), NoMachine)
 	}
-	q := &Quorum{config: c, lifeID: newIdentity(), log: c.Logger, changed: make(chan struct{}), said: map[string]answer{}, doing: "it has not started yet"}
+	q := &Quorum{
+		config: c, lifeID: newIdentity(), log: c.Logger, changed: make(chan struct{}),
+		said: map[string]answer{}, doing: "it has not started yet",
+	}
 	if err := checkProxy(c.Machines); err != nil {
 		return nil, err
 	}
@@ -199,12 +209,14 @@ func (q *Quorum) openRing() (err error) {
 	case len(given) > 0 && c.KeyFile != "":
 		return errors.New("a key and certificates are given; give one of the two")
 	case len(given) > 0 && len(given) < len(files):
-		return fmt.Errorf("of an authority of your own only %s is given; want the authority's certificate, one that it signed, and its key", strings.Join(given, ", "))
+		return fmt.Errorf("of an authority of your own only %s is given; want the authority's certificate, one that "+
+			"it signed, and its key", strings.Join(given, ", "))
 	case len(given) > 0:
 		q.ring, err = keyring.FromFiles(c.CAFile, c.CertFile, c.CertKeyFile, q.hosts, q.log)
 		return err
 	case c.KeyFile == "" && !onLoopback(c.Machines):
-		return fmt.Errorf("the machines %s are reached over a network, and need a key; make one with firn quorum key, and give it to all of them", strings.Join(c.Machines, ", "))
+		return fmt.Errorf("the machines %s are reached over a network, and need a key; make one with firn quorum key, "+
+			"and give it to all of them", strings.Join(c.Machines, ", "))
 	case c.KeyFile == "":
 		if c.KeyFile, err = keyring.UserFile(c.Machines); err != nil {
 			return err
@@ -264,15 +276,16 @@ func (q *Quorum) begin() error {
 	q.mu.Lock()
 	q.self, q.disk, q.port, q.index, q.member = self, disk, p, index, member
 	q.mu.Unlock()
-	exchanges, web := newAccepted(), &http.Server{Handler: q.exchanges(), ErrorLog: slog.NewLogLogger(q.log.Handler(), slog.LevelDebug), ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ConnContext: knowWho}
+	exchanges, web := newAccepted(), &http.Server{Handler: q.exchanges(), ErrorLog: slog.NewLogLogger(q.log.Handler(),
+		slog.LevelDebug), ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ConnContext: knowWho}
 	p.Handle(port.Exchange, func(c *tls.Conn) { exchanges.take(c, q.ring.IsMachine(c.ConnectionState())) })
 	q.parts.Go(func() { _ = web.Serve(exchanges) })
 	context.AfterFunc(q.life, func() { _ = web.Close() })
 	return nil
 }
 
-// examine reads a data directory, and returns the index of the last entry in its log. Data that is damaged is set aside if
-// other machines have it, too: it is like a disk that was emptied.
+// examine reads a data directory, and returns the index of the last entry in its log. Data that is damaged is set aside
+// if other machines have it, too: it is like a disk that was emptied.
 func (q *Quorum) examine(dir *etcdserver.Dir, self string) (*disk, uint64, error) {
 	if err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil {
 		return nil, 0, err
@@ -284,7 +297,8 @@ func (q *Quorum) examine(dir *etcdserver.Dir, self string) (*disk, uint64, error
 	index, err := dir.Check()
 	if data, ok := errors.AsType[*etcdserver.DataError](err); ok && data.Damaged() {
 		if w := disk.get(); w.State == plan.Started && len(w.Known) > 1 {
-			q.log.Error("the data of this machine is damaged; setting it aside, to get a copy from the other machines", "err", data.Err, "file", data.File)
+			q.log.Error("the data of this machine is damaged; setting it aside, to get a copy from the other machines",
+				"err", data.Err, "file", data.File)
 			return disk, 0, disk.lose(w.Disk, plan.Disk{State: plan.Lost, Cluster: w.Cluster})
 		}
 	}
@@ -343,8 +357,8 @@ func (q *Quorum) Close() {
 	}
 }
 
-// Kill ends everything as the end of the process does: nothing is handed over, and the clients that Open has returned reach
-// no machine any more. It is for demonstrations.
+// Kill ends everything as the end of the process does: nothing is handed over, and the clients that Open has returned
+// reach no machine any more. It is for demonstrations.
 func (q *Quorum) Kill() {
 	q.die()
 	q.Close()

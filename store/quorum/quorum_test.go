@@ -67,7 +67,10 @@ func (w *world) add() string {
 }
 
 func (w *world) config(self string) Config {
-	c := Config{Machines: append([]string(nil), w.machines...), Self: self, KeyFile: w.key, Dir: w.dirs[self], Version: "test", Node: func() string { return "node-" + self }}
+	c := Config{
+		Machines: append([]string(nil), w.machines...), Self: self, KeyFile: w.key, Dir: w.dirs[self],
+		Version: "test", Node: func() string { return "node-" + self },
+	}
 	if testing.Verbose() {
 		c.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil)).With("at", self)
 	}
@@ -157,7 +160,8 @@ func (w *world) voters(q *Quorum, want int) {
 	})
 }
 
-// Three machines form a cluster, in any order; each sees what another writes. One that was emptied comes back by itself.
+// Three machines form a cluster, in any order; each sees what another writes. One that was emptied comes back by
+// itself.
 func TestThreeMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
@@ -196,8 +200,8 @@ func TestThreeMachines(t *testing.T) {
 	w.voters(first, 3)
 }
 
-// A machine that is lost for good is replaced by another one, and so is one that lives; then these two are removed, and go
-// on as clients.
+// A machine that is lost for good is replaced by another one, and so is one that lives; then these two are removed, and
+// go on as clients.
 func TestReplaceAndRemove(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -230,7 +234,9 @@ func TestReplaceAndRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("the new machine votes", func() bool {
-		return slices.ContainsFunc(q.Status(t.Context()).Machines, func(m Machine) bool { return m.Address == e && m.Role == Voter && m.Doing == "" })
+		return slices.ContainsFunc(q.Status(t.Context()).Machines, func(m Machine) bool {
+			return m.Address == e && m.Role == Voter && m.Doing == ""
+		})
 	})
 	w.voters(q, 3)
 	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("e", nil, session)}}); err != nil {
@@ -248,8 +254,8 @@ func TestReplaceAndRemove(t *testing.T) {
 	}
 }
 
-// The end of a machine that is killed hands nothing over, and its clients reach nothing more; the others go on, and it comes
-// back to its data.
+// The end of a machine that is killed hands nothing over, and its clients reach nothing more; the others go on, and it
+// comes back to its data.
 func TestKill(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -261,7 +267,8 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("mine", []byte("1"), session)}}); err != nil {
+	if _, err := s.Commit(t.Context(),
+		store.Txn{Then: []store.Op{store.PutEphemeral("mine", []byte("1"), session)}}); err != nil {
 		t.Fatal(err)
 	}
 	w.voters(first, 3)
@@ -285,7 +292,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// The last machine of a quorum may be used by a node alone, and becomes the first of a quorum again; the others may not.
+// The last machine of a quorum may be used by a node alone, and becomes the first of a quorum again; the others may
+// not.
 func TestTheLastOneGoesOnAlone(t *testing.T) {
 	testenv.Slow(t)
 	testenv.Slow(t)
@@ -298,7 +306,9 @@ func TestTheLastOneGoesOnAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.voters(q, 3)
-	w.until("all know who the machines are", func() bool { return len(w.running[a].others()) == 2 && CheckAlone(w.dirs[a]) != nil })
+	w.until("all know who the machines are", func() bool {
+		return len(w.running[a].others()) == 2 && CheckAlone(w.dirs[a]) != nil
+	})
 	if err := q.Remove(t.Context(), b, c); err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +383,10 @@ func TestBackupAndRestore(t *testing.T) {
 	if err := errors.Join(q.Backup(t.Context(), f), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	restore := RestoreConfig{Backup: file, As: w.machines[2], Dir: filepath.Join(t.TempDir(), "restored"), KeyFile: w.key}
+	restore := RestoreConfig{
+		Backup: file, As: w.machines[2], Dir: filepath.Join(t.TempDir(), "restored"),
+		KeyFile: w.key,
+	}
 	if _, err := Restore(t.Context(), restore); err == nil || !strings.Contains(err.Error(), "is alive") {
 		t.Errorf("Restore while the former cluster is alive: %v", err)
 	}
@@ -394,7 +407,8 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		wantOpen(t, s)
 		if kv, err := s.Get(t.Context(), clusterid.Key); err != nil || kv.Version != 0 {
-			t.Errorf("the cluster has the ID %q of the former one, as another restored from the same backup would: %v", kv.Value, err)
+			t.Errorf("the cluster has the ID %q of the former one, as another restored from the same backup would: %v",
+				kv.Value, err)
 		}
 		w.voters(q, 3)
 	}
@@ -523,7 +537,10 @@ func TestNeverTwoClusters(t *testing.T) {
 // A cluster that is formed long after its key was made waits before its first ID: nobody knows whether there was one.
 func TestFoundingFloor(t *testing.T) {
 	t.Parallel()
-	for age, want := range map[time.Duration]bool{0: false, 50 * time.Minute: false, 70 * time.Minute: true, -70 * time.Minute: true} {
+	for age, want := range map[time.Duration]bool{
+		0: false, 50 * time.Minute: false, 70 * time.Minute: true,
+		-70 * time.Minute: true,
+	} {
 		w := newWorld(t, 1)
 		made := time.Now().Add(-age)
 		if err := os.WriteFile(w.key, []byte(keyring.NewKey(made).String()+"\n"), 0o600); err != nil {
@@ -570,7 +587,8 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// The alarm that a database is full, after which etcd writes nothing any more, does not last, even if a machine is down.
+// The alarm that a database is full, after which etcd writes nothing any more, does not last, even if a machine is
+// down.
 func TestAlarm(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -582,7 +600,8 @@ func TestAlarm(t *testing.T) {
 	w.stop(b)
 	etcd := w.running[a].server
 	_, err := etcd.Alarm(t.Context(), &etcdserverpb.AlarmRequest{
-		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: uint64(etcd.MemberID()), Alarm: etcdserverpb.AlarmType_NOSPACE,
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: uint64(etcd.MemberID()),
+		Alarm: etcdserverpb.AlarmType_NOSPACE,
 	})
 	if err != nil {
 		t.Fatal(err)

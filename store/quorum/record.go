@@ -82,7 +82,8 @@ func (q *Quorum) setRecord(ctx context.Context, s store.Store, next func(record)
 func (s *server) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, doWithin)
 	defer cancel()
-	found, err := s.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(etcdstore.DefaultPrefix + "/" + recordKey), Serializable: true})
+	found, err := s.Range(ctx,
+		&etcdserverpb.RangeRequest{Key: []byte(etcdstore.DefaultPrefix + "/" + recordKey), Serializable: true})
 	if err != nil || len(found.Kvs) == 0 {
 		return err
 	}
@@ -114,7 +115,8 @@ func (q *Quorum) ensureRecord(ctx context.Context, s *server) error {
 			return err
 		}
 	} else if found.Cluster != mine.Cluster {
-		err := fmt.Errorf("the data directory says that it belongs to cluster %s, and the store in it that it is %s: the directory was put together from two", mine.Cluster, found.Cluster)
+		err := fmt.Errorf("the data directory says that it belongs to cluster %s, and the store in it that it is %s: "+
+			"the directory was put together from two", mine.Cluster, found.Cluster)
 		q.fail(err)
 		return err
 	}
@@ -146,7 +148,8 @@ func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
 		return nil
 	}
 	if err == nil && late {
-		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while", "why", why)
+		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while",
+			"why", why)
 	}
 	return err
 }
@@ -154,13 +157,15 @@ func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
 // firstWithin is how long after its key was made a cluster counts as the first one.
 const firstWithin = time.Hour
 
-// foundedLate reports whether a cluster that is formed now may not be the first, and why: members of an earlier one, whose
-// machines have all lost their data, may still use what they have reserved. The floor is then open from the beginning.
+// foundedLate reports whether a cluster that is formed now may not be the first, and why: members of an earlier one,
+// whose machines have all lost their data, may still use what they have reserved. The floor is then open from the
+// beginning.
 func (q *Quorum) foundedLate(now time.Time) (why string, late bool) {
 	if q.since.IsZero() {
 		return "the cluster was formed, and nobody knows since when its certificates are in use", true
 	}
 	age := now.Sub(q.since)
-	why = fmt.Sprintf("the cluster was formed %v after its key was made: an earlier one may have lost all its data", age.Round(time.Second))
+	why = fmt.Sprintf("the cluster was formed %v after its key was made: an earlier one may have lost all its data",
+		age.Round(time.Second))
 	return why, age > firstWithin || age < -firstWithin
 }

@@ -38,7 +38,8 @@ func TestRecordInDoubt(t *testing.T) {
 	}
 	s := &doubtful{kv: store.KV{Key: recordKey, Value: put.Value, Version: 1}}
 	err = new(Quorum).setRecord(t.Context(), s, func(r record) ([]string, error) { return replaced(r, "b:1", "d:1") })
-	if r, failed := readRecord(t.Context(), s); err != nil || failed != nil || !slices.Equal(r.Machines, []string{"a:1", "c:1", "d:1"}) || s.writes != 1 {
+	if r, failed := readRecord(t.Context(), s); err != nil || failed != nil ||
+		!slices.Equal(r.Machines, []string{"a:1", "c:1", "d:1"}) || s.writes != 1 {
 		t.Errorf("%v, %v, %v after %d writes", r, err, failed, s.writes)
 	}
 }

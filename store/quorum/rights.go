@@ -14,11 +14,13 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// A machine may do everything. Whoever has a client's key, or a certificate that names a client, may read firn's keys, write
-// them but for the record of who keeps the quorum, and have sessions. Of a machine it may ask what the machine is.
+// A machine may do everything. Whoever has a client's key, or a certificate that names a client, may read firn's keys,
+// write them but for the record of who keeps the quorum, and have sessions. Of a machine it may ask what the machine
+// is.
 
 // ErrClient is returned when this process is asked for what only a machine's key allows.
-var ErrClient = reason.New("refused", "this node has the key for clients, which does not allow it; want a node with the machines' key")
+var ErrClient = reason.New("refused",
+	"this node has the key for clients, which does not allow it; want a node with the machines' key")
 
 // mine and theirs are the first key of firn, and the first after the last one.
 var (
@@ -27,8 +29,8 @@ var (
 	kept   = []byte(etcdstore.DefaultPrefix + "/" + recordKey)
 )
 
-// clientMay reports whether a client may send a message to etcd with a method. Nil stands for those of a stream, which are
-// judged one by one. What it does not know, it refuses.
+// clientMay reports whether a client may send a message to etcd with a method. Nil stands for those of a stream, which
+// are judged one by one. What it does not know, it refuses.
 func clientMay(method string, message any) bool {
 	switch m := message.(type) {
 	case nil:
@@ -40,8 +42,12 @@ func clientMay(method string, message any) bool {
 	case *etcdserverpb.DeleteRangeRequest:
 		return writable(m.Key, m.RangeEnd)
 	case *etcdserverpb.TxnRequest:
-		return !slices.ContainsFunc(m.Compare, func(c *etcdserverpb.Compare) bool { return !within(c.Key, c.RangeEnd) }) &&
-			!slices.ContainsFunc(slices.Concat(m.Success, m.Failure), func(op *etcdserverpb.RequestOp) bool { return !clientMayDo(op) })
+		return !slices.ContainsFunc(m.Compare, func(c *etcdserverpb.Compare) bool {
+			return !within(c.Key, c.RangeEnd)
+		}) &&
+			!slices.ContainsFunc(slices.Concat(m.Success, m.Failure), func(op *etcdserverpb.RequestOp) bool {
+				return !clientMayDo(op)
+			})
 	case *etcdserverpb.WatchRequest:
 		create := m.GetCreateRequest()
 		return create == nil || within(create.Key, create.RangeEnd)
@@ -72,7 +78,8 @@ func clientMayDo(op *etcdserverpb.RequestOp) bool {
 
 // within reports whether keys from one up to another are firn's, or the one key if there is no other.
 func within(key, end []byte) bool {
-	return bytes.HasPrefix(key, mine) && (len(end) == 0 || bytes.Compare(key, end) < 0 && bytes.Compare(end, theirs) <= 0)
+	return bytes.HasPrefix(key, mine) &&
+		(len(end) == 0 || bytes.Compare(key, end) < 0 && bytes.Compare(end, theirs) <= 0)
 }
 
 // writable reports whether they are, without the record.

@@ -47,12 +47,21 @@ var calls = []struct {
 	{"delete a key", "KV/DeleteRange", deleting("/firn/x", ""), true},
 	{"delete a range", "KV/DeleteRange", deleting("/firn/log/", "/firn/log0"), true},
 	{"delete another prefix", "KV/DeleteRange", deleting("/other", ""), false},
-	{"a transaction", "KV/Txn", txn("/firn/x", writing("/firn/x"), reading("/firn/x", ""), deleting("/firn/y", "")), true},
+	{
+		"a transaction", "KV/Txn", txn("/firn/x", writing("/firn/x"), reading("/firn/x", ""), deleting("/firn/y", "")),
+		true,
+	},
 	{"a transaction that compares another prefix", "KV/Txn", txn("/other", writing("/firn/x")), false},
-	{"a transaction that reads another prefix", "KV/Txn", txn("/firn/x", writing("/firn/x"), reading("/other", "")), false},
+	{
+		"a transaction that reads another prefix", "KV/Txn", txn("/firn/x", writing("/firn/x"), reading("/other", "")),
+		false,
+	},
 	{"a transaction that writes another prefix", "KV/Txn", txn("/firn/x", writing("/other")), false},
 	{"a transaction in one", "KV/Txn", txn("/firn/x", txn("/firn/x", writing("/firn/x"))), true},
-	{"a transaction in one that compares another prefix", "KV/Txn", txn("/firn/x", txn("/other", writing("/firn/x"))), false},
+	{
+		"a transaction in one that compares another prefix", "KV/Txn",
+		txn("/firn/x", txn("/other", writing("/firn/x"))), false,
+	},
 	{"watch a prefix", "Watch/Watch", watching("/firn/log/", "/firn/log0"), true},
 	{"watch everything", "Watch/Watch", watching("\x00", "\x00"), false},
 	{"a session", "Lease/LeaseGrant", &etcdserverpb.LeaseGrantRequest{ID: 7, TTL: 60}, true},
@@ -64,7 +73,10 @@ var calls = []struct {
 	{"whom to call", "Cluster/MemberList", &etcdserverpb.MemberListRequest{}, true},
 	{"add a member", "Cluster/MemberAdd", &etcdserverpb.MemberAddRequest{PeerURLs: []string{"no URL"}}, false},
 	{"remove a member", "Cluster/MemberRemove", &etcdserverpb.MemberRemoveRequest{ID: 1}, false},
-	{"move a member", "Cluster/MemberUpdate", &etcdserverpb.MemberUpdateRequest{ID: 1, PeerURLs: []string{"https://ids-9:1"}}, false},
+	{
+		"move a member", "Cluster/MemberUpdate",
+		&etcdserverpb.MemberUpdateRequest{ID: 1, PeerURLs: []string{"https://ids-9:1"}}, false,
+	},
 	{"promote a member", "Cluster/MemberPromote", &etcdserverpb.MemberPromoteRequest{ID: 1}, false},
 	{"the version", "Maintenance/Status", &etcdserverpb.StatusRequest{}, true},
 	{"a snapshot", "Maintenance/Snapshot", &etcdserverpb.SnapshotRequest{}, false},
@@ -81,8 +93,14 @@ var calls = []struct {
 	{"health", "/grpc.health.v1.Health/Check", &etcdserverpb.AuthStatusRequest{}, false},
 
 	// Of a machine, these have an effect, and come last.
-	{"a transaction that deletes the record", "KV/Txn", txn("/firn/x", writing("/firn/x"), deleting("/firn/quorum", "")), false},
-	{"a transaction in one that writes the record", "KV/Txn", txn("/firn/x", txn("/firn/x", writing("/firn/quorum"))), false},
+	{
+		"a transaction that deletes the record", "KV/Txn",
+		txn("/firn/x", writing("/firn/x"), deleting("/firn/quorum", "")), false,
+	},
+	{
+		"a transaction in one that writes the record", "KV/Txn",
+		txn("/firn/x", txn("/firn/x", writing("/firn/quorum"))), false,
+	},
 	{"write the record", "KV/Put", writing("/firn/quorum"), false},
 	{"delete the record", "KV/DeleteRange", deleting("/firn/quorum", ""), false},
 	{"delete a range that ends after the record", "KV/DeleteRange", deleting("/firn/q", "/firn/quorum\x00"), false},
@@ -102,7 +120,11 @@ func deleting(key, end string) *etcdserverpb.DeleteRangeRequest {
 }
 
 func watching(key, end string) *etcdserverpb.WatchRequest {
-	return &etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{CreateRequest: &etcdserverpb.WatchCreateRequest{Key: []byte(key), RangeEnd: []byte(end)}}}
+	return &etcdserverpb.WatchRequest{
+		RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
+			CreateRequest: &etcdserverpb.WatchCreateRequest{Key: []byte(key), RangeEnd: []byte(end)},
+		},
+	}
 }
 
 // txn is a transaction with the first operation if a key exists, and the others if not.
@@ -123,7 +145,10 @@ func txn(key string, operations ...any) *etcdserverpb.TxnRequest {
 		all = append(all, op)
 	}
 	return &etcdserverpb.TxnRequest{
-		Compare: []*etcdserverpb.Compare{{Key: []byte(key), Target: etcdserverpb.Compare_MOD, Result: etcdserverpb.Compare_GREATER}},
+		Compare: []*etcdserverpb.Compare{{
+			Key: []byte(key), Target: etcdserverpb.Compare_MOD,
+			Result: etcdserverpb.Compare_GREATER,
+		}},
 		Success: all[:1], Failure: all[1:],
 	}
 }
@@ -150,7 +175,9 @@ func call(ctx context.Context, c *grpc.ClientConn, method string, message any) e
 func checkRights(t *testing.T, address string, ring *keyring.Ring, machine bool) {
 	t.Helper()
 	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return ring.Dial(ctx, address, port.Clients) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return ring.Dial(ctx, address, port.Clients)
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,13 +190,17 @@ func checkRights(t *testing.T, address string, ring *keyring.Ring, machine bool)
 		err := call(ctx, c, one.method, one.message)
 		cancel()
 		code := status.Code(err)
-		if refused := code == codes.PermissionDenied; refused == (machine || one.allowed) || code == codes.Unavailable || code == codes.DeadlineExceeded {
+		if refused := code == codes.PermissionDenied; refused == (machine || one.allowed) ||
+			code == codes.Unavailable || code == codes.DeadlineExceeded {
 			t.Errorf("%s: %v; want it allowed: %v", one.name, err, machine || one.allowed)
 		}
 	}
 	a := newAsker(ring.Dial)
 	defer a.CloseIdleConnections()
-	for path, allowed := range map[string]bool{"GET /machine": true, "GET /backup": false, "POST /log": false, "POST /offer": false, "POST /form": false, "POST /defragment": false} {
+	for path, allowed := range map[string]bool{
+		"GET /machine": true, "GET /backup": false, "POST /log": false,
+		"POST /offer": false, "POST /form": false, "POST /defragment": false,
+	} {
 		method, path, _ := strings.Cut(path, " ")
 		err := a.call(t.Context(), address, method, path, "no such body", nil)
 		if refused := err != nil && strings.Contains(err.Error(), "403"); refused == (machine || allowed) {
@@ -288,8 +319,8 @@ func TestRightsOfNames(t *testing.T) {
 	}
 }
 
-// A process with a client's key uses the store as one with the machines' key does, and changes nothing else. It can't be a
-// machine.
+// A process with a client's key uses the store as one with the machines' key does, and changes nothing else. It can't
+// be a machine.
 func TestClientWithAClientsKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -338,7 +369,8 @@ func TestClientWithAClientsKey(t *testing.T) {
 		t.Errorf("a machine starts with a client's key, %v", err)
 	}
 	for what, make := range map[string]func(string) (string, error){"ClientKey": ClientKey, "AddKey": AddKey} {
-		if _, err := make(c.KeyFile); err == nil || !strings.HasSuffix(err.Error(), "it is for clients; want the file of the machines") {
+		if _, err := make(c.KeyFile); err == nil ||
+			!strings.HasSuffix(err.Error(), "it is for clients; want the file of the machines") {
 			t.Errorf("%s of a client's file: %v", what, err)
 		}
 	}

@@ -143,7 +143,8 @@ func (q *Quorum) propose(ctx context.Context, cluster string, answers map[string
 	accepted := []string{q.selfAddress()}
 	var why error
 	for _, address := range q.others() {
-		if err := q.asker.call(ctx, address, http.MethodPost, "/offer", plan.OfferTo(answers[address].Machine, cluster), nil); err != nil {
+		if err := q.asker.call(ctx, address, http.MethodPost, "/offer", plan.OfferTo(answers[address].Machine, cluster),
+			nil); err != nil {
 			why = fmt.Errorf("%s does not agree to a new cluster: %w", address, err)
 			continue
 		}
@@ -269,7 +270,8 @@ func addresses(members []plan.Member) (all []string) {
 	return all
 }
 
-// lostAfter is how long a machine that keeps the quorum may say nothing before that is logged: one answer may come late.
+// lostAfter is how long a machine that keeps the quorum may say nothing before that is logged: one answer may come
+// late.
 const lostAfter = 5 * time.Second
 
 // remember keeps what the machines said, for Status, and tells of those that no longer answer, and answer again.
@@ -280,7 +282,8 @@ func (q *Quorum) remember(answers map[string]answer, now time.Time) {
 		was := q.said[address]
 		switch {
 		case a.err == nil && was.told:
-			q.log.Info("a machine of the quorum answers again", "machine", address, "after", now.Sub(was.silent).Round(time.Second))
+			q.log.Info("a machine of the quorum answers again", "machine", address, "after",
+				now.Sub(was.silent).Round(time.Second))
 		case a.err != nil:
 			a.report, a.silent, a.told = was.report, was.silent, was.told
 			if a.silent.IsZero() {
@@ -288,7 +291,8 @@ func (q *Quorum) remember(answers map[string]answer, now time.Time) {
 			}
 			if !a.told && was.Status.Role == Voter && now.Sub(a.silent) >= lostAfter {
 				a.told = true
-				q.log.Warn("a machine of the quorum does not answer", "machine", address, "since", a.silent.UTC().Format(time.RFC3339), "err", a.err)
+				q.log.Warn("a machine of the quorum does not answer", "machine", address, "since",
+					a.silent.UTC().Format(time.RFC3339), "err", a.err)
 			}
 		}
 		q.said[address] = a

@@ -26,8 +26,8 @@ const (
 	keptAfter = 10 * time.Second // when what a server has applied is taken to be on its disk
 	doWithin  = 5 * time.Second  // how long a change of the members may take
 
-	// leaderlessFor is how long a server has clients without a leader. An election takes a moment; after that, the others
-	// may have a leader that they alone can reach, and clients are to go to them.
+	// leaderlessFor is how long a server has clients without a leader. An election takes a moment; after that, the
+	// others may have a leader that they alone can reach, and clients are to go to them.
 	leaderlessFor = 2 * time.Second
 )
 
@@ -84,8 +84,8 @@ func (cs *connections) reopen() {
 	cs.closed = false
 }
 
-// serve runs a server until ctx ends, or it is not one of the cluster any more, or can't go on. If this process then goes on
-// without it, it knows how far the log goes now.
+// serve runs a server until ctx ends, or it is not one of the cluster any more, or can't go on. If this process then
+// goes on without it, it knows how far the log goes now.
 func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 	err := q.runServer(ctx, peers)
 	if ctx.Err() != nil {
@@ -283,7 +283,9 @@ func (q *Quorum) missing() string {
 		all = append(all, "no answer from "+strings.Join(silent, ", "))
 	}
 	if len(empty) > 0 {
-		all = append(all, fmt.Sprintf("no data at %s: if that is a majority, bring their directories back, or restore a backup", strings.Join(empty, ", ")))
+		all = append(all,
+			fmt.Sprintf("no data at %s: if that is a majority, bring their directories back, or restore a backup",
+				strings.Join(empty, ", ")))
 	}
 	if len(all) == 0 {
 		return "all answer"
@@ -298,7 +300,10 @@ func (q *Quorum) nameAddress(ctx context.Context, s *server) error {
 	if m == nil || len(m.PeerURLs) == 1 && m.PeerURLs[0] == url {
 		return nil
 	}
-	_, err := s.UpdateMember(ctx, membership.Member{ID: m.ID, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{url}, IsLearner: m.IsLearner}})
+	_, err := s.UpdateMember(ctx, membership.Member{
+		ID:             m.ID,
+		RaftAttributes: membership.RaftAttributes{PeerURLs: []string{url}, IsLearner: m.IsLearner},
+	})
 	return err
 }
 
@@ -309,7 +314,9 @@ func (q *Quorum) endSessions(ctx context.Context, s *server) {
 	}
 	if len(q.former) > 0 {
 		_, err := q.disk.change(func(w *written) bool {
-			w.Leases = slices.DeleteFunc(slices.Clone(w.Leases), func(id int64) bool { return slices.Contains(q.former, id) })
+			w.Leases = slices.DeleteFunc(slices.Clone(w.Leases), func(id int64) bool {
+				return slices.Contains(q.former, id)
+			})
 			return true
 		})
 		if err != nil {
@@ -340,8 +347,8 @@ func (q *Quorum) look(ctx context.Context, s *server) {
 // noteEvery is how often a machine writes down what the others have kept.
 const noteEvery = 10 * time.Second
 
-// note writes down what the others have kept of the log, so that one whose directory is put back from a copy is noticed,
-// and who they are.
+// note writes down what the others have kept of the log, so that one whose directory is put back from a copy is
+// noticed, and who they are.
 func (q *Quorum) note(s *server, answers map[string]answer) {
 	q.mu.Lock()
 	due := time.Since(q.noted) >= noteEvery
@@ -398,7 +405,8 @@ func (q *Quorum) leftBehind(ctx context.Context, s *server) error {
 			if slices.Contains(a.Record, q.selfAddress()) { // it is to begin again
 				gone.State = plan.Lost
 			}
-			q.log.Warn("the server in this process was removed from the quorum", "cluster", was.Cluster, "now", gone.State.String())
+			q.log.Warn("the server in this process was removed from the quorum", "cluster", was.Cluster, "now",
+				gone.State.String())
 			return q.lose(was, gone)
 		}
 	}
@@ -412,7 +420,8 @@ func (s *server) isReady() bool {
 	return s.ready
 }
 
-// running reports whether the server is one of a cluster that has a leader, and so a majority, and knows who is to keep it.
+// running reports whether the server is one of a cluster that has a leader, and so a majority, and knows who is to keep
+// it.
 func (s *server) running() bool { return s.Leader() != 0 && len(s.record().Machines) > 0 }
 
 // votes reports whether the server is a voter.

@@ -19,7 +19,10 @@ func (q *Quorum) report() report {
 	r := report{Machine: q.machine(), Now: time.Now()}
 	q.mu.Lock()
 	s, data := q.server, q.disk
-	r.Status = Machine{Address: q.self, Role: Empty, Version: q.config.Version, Etcd: version.Version, Sync: q.synced, Doing: q.doing}
+	r.Status = Machine{
+		Address: q.self, Role: Empty, Version: q.config.Version, Etcd: version.Version, Sync: q.synced,
+		Doing: q.doing,
+	}
 	q.mu.Unlock()
 	if q.config.Node != nil {
 		r.Status.Node = q.config.Node()
@@ -96,7 +99,9 @@ func (q *Quorum) Status(ctx context.Context) Status {
 		m.Address = address
 		if a.err != nil {
 			m.Err, m.Leader = a.err.Error(), false
-			if len(members) > 0 && !slices.ContainsFunc(members, func(one plan.Member) bool { return one.Address == address }) && (m.Role == Voter || m.Role == Learner) {
+			if len(members) > 0 && !slices.ContainsFunc(members, func(one plan.Member) bool {
+				return one.Address == address
+			}) && (m.Role == Voter || m.Role == Learner) {
 				m.Role = Removed // since it was last asked
 			}
 		} else {

@@ -14,25 +14,28 @@ import (
 // maxUnused is how many bytes of a database may be unused before it is rewritten.
 const maxUnused = 16 << 20
 
-// Of the revisions of all keys, keepRevisions are kept once there are maxRevisions, for clients that lag behind. etcd itself
-// looks every five minutes: as fast as it writes, its database would grow to 200 MB until then.
+// Of the revisions of all keys, keepRevisions are kept once there are maxRevisions, for clients that lag behind. etcd
+// itself looks every five minutes: as fast as it writes, its database would grow to 200 MB until then.
 const (
 	keepRevisions = 10_000
 	maxRevisions  = 2 * keepRevisions
 )
 
-// tidy keeps the databases small: former revisions are dropped, and databases with much unused room are rewritten, one at
-// a time, and none while a machine is missing. The alarm that a database is full, which stops all writes, is taken back
-// once those that answer are small again.
+// tidy keeps the databases small: former revisions are dropped, and databases with much unused room are rewritten, one
+// at a time, and none while a machine is missing. The alarm that a database is full, which stops all writes, is taken
+// back once those that answer are small again.
 func (q *Quorum) tidy(ctx context.Context, s *server, answers map[string]answer) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*doWithin)
 	defer cancel()
 	if last := s.KV().Rev(); last-s.KV().FirstRev() > maxRevisions {
-		if _, err := s.Compact(ctx, &etcdserverpb.CompactionRequest{Revision: last - keepRevisions}); err != nil && !errors.Is(err, mvcc.ErrCompacted) {
+		if _, err := s.Compact(ctx, &etcdserverpb.CompactionRequest{Revision: last - keepRevisions}); err != nil &&
+			!errors.Is(err, mvcc.ErrCompacted) {
 			return fmt.Errorf("dropping former revisions: %w", err)
 		}
 	}
-	full := slices.DeleteFunc(s.Alarms(), func(a *etcdserverpb.AlarmMember) bool { return a.Alarm != etcdserverpb.AlarmType_NOSPACE })
+	full := slices.DeleteFunc(s.Alarms(), func(a *etcdserverpb.AlarmMember) bool {
+		return a.Alarm != etcdserverpb.AlarmType_NOSPACE
+	})
 	missing, large := "", ""
 	for _, address := range s.record().Machines {
 		switch a, ok := answers[address]; {
@@ -55,8 +58,12 @@ func (q *Quorum) tidy(ctx context.Context, s *server, answers map[string]answer)
 		return nil
 	}
 	for _, alarm := range full {
-		q.log.Warn("the quorum: taking back the alarm that a database is full", "member", fmt.Sprintf("%x", alarm.MemberID))
-		_, err := s.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: alarm.MemberID, Alarm: alarm.Alarm})
+		q.log.Warn("the quorum: taking back the alarm that a database is full", "member",
+			fmt.Sprintf("%x", alarm.MemberID))
+		_, err := s.Alarm(ctx, &etcdserverpb.AlarmRequest{
+			Action:   etcdserverpb.AlarmRequest_DEACTIVATE,
+			MemberID: alarm.MemberID, Alarm: alarm.Alarm,
+		})
 		if err != nil {
 			return fmt.Errorf("taking back the alarm %v: %w", alarm.Alarm, err)
 		}

@@ -307,7 +307,9 @@ var flaws = []struct {
 		}
 	}, "no order"},
 	{"an append that is lost", func() *flaw {
-		return &flaw{append: func(c *memstore.Client, ctx context.Context, id string, data []byte) (store.Position, error) {
+		return &flaw{append: func(c *memstore.Client, ctx context.Context, id string,
+			data []byte,
+		) (store.Position, error) {
 			position, err := c.Append(ctx, id, data)
 			if errors.Is(err, store.ErrAmbiguous) && position == 0 {
 				return 1 << 40, nil
@@ -316,7 +318,9 @@ var flaws = []struct {
 		}}
 	}, "no order"},
 	{"an append that is there, and said to have failed", func() *flaw {
-		return &flaw{append: func(c *memstore.Client, ctx context.Context, id string, data []byte) (store.Position, error) {
+		return &flaw{append: func(c *memstore.Client, ctx context.Context, id string,
+			data []byte,
+		) (store.Position, error) {
 			position, err := c.Append(ctx, id, data)
 			if err == nil && sometimes() {
 				return 0, store.ErrUnavailable

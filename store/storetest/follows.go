@@ -130,7 +130,8 @@ func followCheckpoint(s *suite) {
 	inTime.want("a=1", "b=2", "c=3")
 	there.want("c=3")
 	if len(inTime.checkpoints)+len(there.checkpoints) > 0 {
-		s.Errorf("Follow that was not behind has yielded the checkpoints %+v, %+v", inTime.checkpoints, there.checkpoints)
+		s.Errorf("Follow that was not behind has yielded the checkpoints %+v, %+v", inTime.checkpoints,
+			there.checkpoints)
 	}
 }
 

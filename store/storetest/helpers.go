@@ -188,7 +188,10 @@ func (s *suite) calls(client store.Store) []call {
 	return []call{
 		{"Get", func(ctx context.Context) error { _, err := client.Get(ctx, "key"); return err }, unavailable},
 		{"List", func(ctx context.Context) error { _, err := client.List(ctx, ""); return err }, unavailable},
-		{"OpenSession", func(ctx context.Context) error { _, err := client.OpenSession(ctx, s.TTL); return err }, unavailable},
+		{"OpenSession", func(ctx context.Context) error {
+			_, err := client.OpenSession(ctx, s.TTL)
+			return err
+		}, unavailable},
 		{"Gone", func(ctx context.Context) error { _, err := client.Gone(ctx, "key"); return err }, unavailable},
 		{"Read", func(ctx context.Context) error { _, err := client.Read(ctx, 0); return err }, unavailable},
 		{"Commit", func(ctx context.Context) error {

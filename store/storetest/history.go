@@ -78,7 +78,8 @@ func inOrder(of string, model porcupine.Model, calls []porcupine.Operation) erro
 	case porcupine.Unknown:
 		return fmt.Errorf("whether %d calls for %s have an order is not decided within %v", len(calls), of, decide)
 	}
-	return fmt.Errorf("no order explains %d calls for %s: %s%s", len(calls), of, stuck(model, calls, info), drawing(model, info))
+	return fmt.Errorf("no order explains %d calls for %s: %s%s", len(calls), of, stuck(model, calls, info),
+		drawing(model, info))
 }
 
 // stuck describes where the longest order ends.
@@ -157,7 +158,8 @@ func outcomeOf(err error, allowed ...error) outcome {
 		return applied
 	}
 	outcomes := map[error]outcome{
-		store.ErrConflict: conflicting, store.ErrSessionEnded: sessionEnded, store.ErrAmbiguous: inDoubt, store.ErrUnavailable: noEffect,
+		store.ErrConflict: conflicting, store.ErrSessionEnded: sessionEnded, store.ErrAmbiguous: inDoubt,
+		store.ErrUnavailable: noEffect,
 	}
 	for _, is := range allowed {
 		if errors.Is(err, is) {

@@ -157,7 +157,8 @@ func sights(all []*keyCall) (map[string]sight, func(condition store.Condition, f
 	return seen, func(condition store.Condition, from, otherwise int64) int64 {
 		for _, c := range all {
 			// A call that began before may have found it so before the condition held.
-			if version, ok := c.finding(condition.Key); ok && c.call > from && (version == 0 || version > condition.Version) {
+			if version, ok := c.finding(condition.Key); ok && c.call > from &&
+				(version == 0 || version > condition.Version) {
 				otherwise = min(otherwise, c.end)
 			}
 		}
@@ -167,7 +168,8 @@ func sights(all []*keyCall) (map[string]sight, func(condition store.Condition, f
 
 // finding is the version at which a read found a key; false: it is not about the key.
 func (c *keyCall) finding(key string) (store.Version, bool) {
-	if c.kind != getting && c.kind != listing || c.group != key[:strings.Index(key, "/")+1] || c.kind == getting && c.key != key {
+	if c.kind != getting && c.kind != listing || c.group != key[:strings.Index(key, "/")+1] ||
+		c.kind == getting && c.key != key {
 		return 0, false
 	}
 	for _, kv := range c.found {

@@ -85,8 +85,10 @@ func values(s *suite) {
 // A key is not its neighbour, whatever letters they share.
 func neighbours(s *suite) {
 	keys := []string{
-		"a", "a/", "a/b", "a//b", "ab", "a b", "a%2Fb", "a%", "a_", "a\\", "A", "ä", "a\u0308", "a\u00a0", "a ", " a", "'a'", `"a"`,
-		".", "..", "/", "/a", "a/..", "a\U0001F600", "a\uffff", "b", strings.Repeat("ü", store.MaxKey/2), strings.Repeat("ü", store.MaxKey/2-1) + "ab",
+		"a", "a/", "a/b", "a//b", "ab", "a b", "a%2Fb", "a%", "a_", "a\\", "A", "ä", "a\u0308", "a\u00a0", "a ",
+		" a", "'a'", `"a"`,
+		".", "..", "/", "/a", "a/..", "a\U0001F600", "a\uffff", "b", strings.Repeat("ü", store.MaxKey/2),
+		strings.Repeat("ü", store.MaxKey/2-1) + "ab",
 	}
 	for _, key := range keys {
 		s.wantAbsent(key)
@@ -104,7 +106,10 @@ func neighbours(s *suite) {
 
 // "List reads every key that begins with prefix ... in ascending order of the keys."
 func listOrder(s *suite) {
-	for _, key := range []string{"n/2", "n/10", "n", "n/", "m/1", "n0", "o", "n/\uffff", "N/1", "n/\U0001F600", "n_1", "n/1"} {
+	for _, key := range []string{
+		"n/2", "n/10", "n", "n/", "m/1", "n0", "o", "n/\uffff", "N/1", "n/\U0001F600",
+		"n_1", "n/1",
+	} {
 		s.put(key, key)
 	}
 	for prefix, want := range map[string][]string{
@@ -236,7 +241,8 @@ func largestBytes(s *suite) {
 	for _, op := range txn.Then {
 		s.wantVersion(op.Key, string(op.Value), version)
 	}
-	s.refuse(store.ErrRefused, store.Txn{Then: append(txn.Then[1:], store.Put(name(0), txn.Then[1].Value), store.Delete("x"))})
+	s.refuse(store.ErrRefused,
+		store.Txn{Then: append(txn.Then[1:], store.Put(name(0), txn.Then[1].Value), store.Delete("x"))})
 	s.wantVersion(name(0), string(txn.Then[0].Value), version)
 }
 

@@ -64,7 +64,8 @@ func positionsAscend(s *suite) {
 		want = append(want, fmt.Sprintf("%s=%d", id, i))
 		s.put("other", "1")
 	}
-	if positions[0] <= 0 || !slices.IsSorted(positions) || len(slices.Compact(slices.Clone(positions))) != len(positions) {
+	if positions[0] <= 0 || !slices.IsSorted(positions) ||
+		len(slices.Compact(slices.Clone(positions))) != len(positions) {
 		s.Fatalf("the positions are %v", positions)
 	}
 	for i, entry := range s.wantLog(want...) {
@@ -144,7 +145,8 @@ func readCheckpoint(s *suite) {
 	for range 2 {
 		for _, after := range []store.Position{0, a, b - 1} {
 			batch := s.read(after)
-			if batch.Checkpoint == nil || batch.Checkpoint.Position != b || string(batch.Checkpoint.Value) != "a and b" {
+			if batch.Checkpoint == nil || batch.Checkpoint.Position != b ||
+				string(batch.Checkpoint.Value) != "a and b" {
 				s.Errorf("what comes after %d begins with the checkpoint %+v", after, batch.Checkpoint)
 			}
 			if got := lines(batch.Entries); !slices.Equal(got, []string{"c=3"}) {
@@ -230,7 +232,8 @@ func checkpointForwardAtOnce(s *suite) {
 			batch, err := client.Read(s.ctx, 0)
 			if err != nil || batch.Checkpoint == nil || batch.Checkpoint.Position < max(at, last) ||
 				string(batch.Checkpoint.Value) != strconv.Itoa(int(batch.Checkpoint.Position)) {
-				return fmt.Errorf("after checkpoints up to %d the log begins with %+v, %w", max(at, last), batch.Checkpoint, err)
+				return fmt.Errorf("after checkpoints up to %d the log begins with %+v, %w", max(at, last),
+					batch.Checkpoint, err)
 			}
 			last = batch.Checkpoint.Position
 		}

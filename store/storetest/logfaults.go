@@ -100,7 +100,8 @@ func appendDoubtThere(s *suite, victim store.Store) {
 	s.CutOff(victim, false)
 	// Nothing that came after its first try was trimmed: it is not in doubt any more.
 	position := s.appendAtLast(victim, "doubt", "1")
-	if got := s.read(first); !slices.Equal(lines(got.Entries), []string{"doubt=1"}) || got.Entries[0].Position != position {
+	if got := s.read(first); !slices.Equal(lines(got.Entries), []string{"doubt=1"}) ||
+		got.Entries[0].Position != position {
 		s.Errorf("the log has %+v, want one entry at %d", got, position)
 	}
 }

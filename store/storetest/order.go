@@ -47,7 +47,8 @@ func observe(s *suite, seed uint64) *observation {
 	cancel()
 	r.following.Wait()
 	r.addEnds()
-	s.Logf("%d calls about keys, %d about the log, %d of both in doubt, %d sessions", len(r.keys), len(r.log), r.inDoubt(), len(r.lives))
+	s.Logf("%d calls about keys, %d about the log, %d of both in doubt, %d sessions", len(r.keys), len(r.log),
+		r.inDoubt(), len(r.lives))
 	return r
 }
 
@@ -344,7 +345,10 @@ func (r *observation) ends(s *life) {
 // of may end at any time, or at the very end, which is never.
 func (r *observation) addEnds() {
 	for _, s := range r.lives {
-		c := &keyCall{span: span{call: s.opened, end: s.over}, kind: ending, group: groups[len(groups)-1], session: s.number}
+		c := &keyCall{
+			span: span{call: s.opened, end: s.over}, kind: ending, group: groups[len(groups)-1],
+			session: s.number,
+		}
 		if c.end == 0 {
 			c.end = r.now()
 		}
@@ -482,7 +486,8 @@ func (r *observation) watch(client store.Store) {
 				continue
 			}
 			if !r.fires(fires) {
-				r.problem("Gone %s, called at %d, does not fire within %v of the key's end", c.key, c.call, r.suite.Patience)
+				r.problem("Gone %s, called at %d, does not fire within %v of the key's end", c.key, c.call,
+					r.suite.Patience)
 				return
 			}
 			c.end = r.now()
@@ -542,7 +547,8 @@ func (f *follower) yielded(batch store.Batch) {
 	if at := batch.Checkpoint; at != nil {
 		ids := idsOf(at)
 		if len(ids) < len(f.ids) || !slices.Equal(ids[:len(f.ids)], f.ids) {
-			f.problem("Follow yields a checkpoint of %d entries at %d that does not stand for the %d entries up to %d", len(ids), at.Position, len(f.ids), f.upTo)
+			f.problem("Follow yields a checkpoint of %d entries at %d that does not stand for the %d entries up to %d",
+				len(ids), at.Position, len(f.ids), f.upTo)
 		}
 		f.ids = ids
 		f.ascends(at.Position)
@@ -663,7 +669,8 @@ func (r *observation) finish() {
 		}
 		f.mu.Lock()
 		if !slices.Equal(f.ids, ids) {
-			r.problem("follower %d has yielded %d entries, and the log has %d: %s", i, len(f.ids), len(ids), difference(f.ids, ids))
+			r.problem("follower %d has yielded %d entries, and the log has %d: %s", i, len(f.ids), len(ids),
+				difference(f.ids, ids))
 		}
 		f.mu.Unlock()
 	}
@@ -675,7 +682,8 @@ func difference(have, want []string) string {
 	for i < len(have) && i < len(want) && have[i] == want[i] {
 		i++
 	}
-	return fmt.Sprintf("from the %dth on they are %q, and %q", i+1, have[i:min(i+3, len(have))], want[i:min(i+3, len(want))])
+	return fmt.Sprintf("from the %dth on they are %q, and %q", i+1, have[i:min(i+3, len(have))],
+		want[i:min(i+3, len(want))])
 }
 
 // until repeats something until it succeeds; false: it did not in time.

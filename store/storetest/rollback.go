@@ -56,23 +56,26 @@ func followSetBackAndGrown(s *suite) {
 	}
 }
 
-// "... and no checkpoint stands for it": one does by its position, though it was written for another log, and nothing was
-// trimmed. Entries that follow would not fit those before, so it goes on from the checkpoint, or ends.
+// "... and no checkpoint stands for it": one does by its position, though it was written for another log, and nothing
+// was trimmed. Entries that follow would not fit those before, so it goes on from the checkpoint, or ends.
 func followSetBackAndCheckpoint(s *suite) {
 	t := s.awayWhileSetBack(func(other store.Store) {
 		s.checkpoint(other, s.append(other, "all", "1"), "all")
 		s.append(other, "more", "1")
 	})
-	t.until("the checkpoint, or the end", func() bool { return len(t.checkpoints) > 0 || t.err != nil || len(t.entries) > 2 })
+	t.until("the checkpoint, or the end", func() bool {
+		return len(t.checkpoints) > 0 || t.err != nil || len(t.entries) > 2
+	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.checkpoints) == 0 && !errors.Is(t.err, store.ErrRolledBack) {
-		s.Errorf("Follow has yielded %q, ended with %v; want the checkpoint after the second, or ErrRolledBack", lines(t.entries), t.err)
+		s.Errorf("Follow has yielded %q, ended with %v; want the checkpoint after the second, or ErrRolledBack",
+			lines(t.entries), t.err)
 	}
 }
 
-// awayWhileSetBack has a client follow the log, which is cut off while the service is set back and its log grows. It reaches
-// the service again after that and what then does.
+// awayWhileSetBack has a client follow the log, which is cut off while the service is set back and its log grows. It
+// reaches the service again after that and what then does.
 func (s *suite) awayWhileSetBack(then func(other store.Store)) *tape {
 	s.Helper()
 	s.needs(s.Backup != nil, "set the service back")

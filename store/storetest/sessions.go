@@ -8,8 +8,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// "The store renews it until it is closed." A host that stalls for longer than the TTL may end one session, and another: not
-// three.
+// "The store renews it until it is closed." A host that stalls for longer than the TTL may end one session, and
+// another: not three.
 func sessionLives(s *suite) {
 	for tries := 3; ; tries-- {
 		session := s.session(s.Store)
@@ -115,15 +115,16 @@ func sessionCloseFails(s *suite) {
 	default:
 		s.Error("Done of a session that its owner has closed is open")
 	}
-	s.refuse(store.ErrSessionEnded, store.Txn{Then: []store.Op{store.Put("a", nil), store.PutEphemeral("b", nil, session)}})
+	s.refuse(store.ErrSessionEnded,
+		store.Txn{Then: []store.Op{store.Put("a", nil), store.PutEphemeral("b", nil, session)}})
 	s.wantAbsent("a")
 	s.wantAbsent("b")
 	s.fires("the end of the key", gone)
 	s.wantAbsent("key")
 }
 
-// "Abandon stops the renewals and closes Done, and leaves the session to the service, which ends it within its TTL ... nor
-// does a later Close of the store end the session."
+// "Abandon stops the renewals and closes Done, and leaves the session to the service, which ends it within its TTL ...
+// nor does a later Close of the store end the session."
 func sessionAbandoned(s *suite) {
 	client := s.open()
 	session := s.session(client)
@@ -137,12 +138,14 @@ func sessionAbandoned(s *suite) {
 	default:
 		s.Error("Done of an abandoned session is open")
 	}
-	if _, err := client.Commit(s.ctx, store.Txn{Then: []store.Op{store.PutEphemeral("b", nil, session)}}); !errors.Is(err, store.ErrSessionEnded) {
+	if _, err := client.Commit(s.ctx,
+		store.Txn{Then: []store.Op{store.PutEphemeral("b", nil, session)}}); !errors.Is(err, store.ErrSessionEnded) {
 		s.Errorf("Commit under an abandoned session = %v, want ErrSessionEnded", err)
 	}
 	session.Abandon()
 	s.must("Close", client.Close())
-	if kv := s.get("key"); kv.Version != version && time.Since(began) < session.TTL()/4 { // later it may have ended by itself
+	// later it may have ended by itself
+	if kv := s.get("key"); kv.Version != version && time.Since(began) < session.TTL()/4 {
 		s.Errorf("the key of an abandoned session is %s at once, want version %d", short(kv), version)
 	}
 	s.fires("the end of the key", gone)

@@ -137,7 +137,10 @@ var cases = []struct {
 	{"a follower of a store that was wiped is told", followWiped},
 	{"a follower of a store that was set back is told", followSetBack},
 	{"a follower that was away while a store was set back and grew is told", followSetBackAndGrown},
-	{"a follower that was away while a store was set back, grew and got a checkpoint mixes no logs", followSetBackAndCheckpoint},
+	{
+		"a follower that was away while a store was set back, grew and got a checkpoint mixes no logs",
+		followSetBackAndCheckpoint,
+	},
 	{"an append to a store that was set back is told, once", appendSetBack},
 	{"follow ends with its context", followContext},
 	{"follow ends with its store", followClosed},

@@ -47,8 +47,11 @@ func goneRewritten(s *suite) {
 	for i := range 3 {
 		version := s.putUnder(session, "key", fmt.Sprint("alone ", i))
 		_, err := s.Commit(s.ctx, store.Txn{
-			If:   when("key", version),
-			Then: []store.Op{store.Put("other", nil), store.PutEphemeral("key", fmt.Append(nil, "with others ", i), session)},
+			If: when("key", version),
+			Then: []store.Op{
+				store.Put("other", nil),
+				store.PutEphemeral("key", fmt.Append(nil, "with others ", i), session),
+			},
 		})
 		s.must("Commit", err)
 	}

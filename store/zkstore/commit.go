@@ -254,7 +254,8 @@ func (p *plan) remove(key string) {
 	n := p.known[key]
 	p.becomes[key] = node{}
 	if n.version != 0 {
-		p.add(key, wire.Delete(p.store.path(key), wire.AnyVersion), wire.Delete(p.store.markPath(n.mark), wire.AnyVersion))
+		p.add(key, wire.Delete(p.store.path(key), wire.AnyVersion),
+			wire.Delete(p.store.markPath(n.mark), wire.AnyVersion))
 	}
 }
 

@@ -82,18 +82,25 @@ type settings struct {
 }
 
 func (c Config) settings() (settings, error) {
-	s := settings{deadline: c.CallDeadline, root: cmp.Or(c.Chroot, DefaultChroot), user: c.Username, password: c.PasswordFile, recheck: defaultRecheck, piece: defaultPiece, dial: new(net.Dialer).DialContext}
+	s := settings{
+		deadline: c.CallDeadline, root: cmp.Or(c.Chroot, DefaultChroot), user: c.Username,
+		password: c.PasswordFile, recheck: defaultRecheck, piece: defaultPiece, dial: new(net.Dialer).DialContext,
+	}
 	if s.deadline == 0 {
 		s.deadline = DefaultCallDeadline
 	}
 	if s.deadline < 0 {
-		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline, DefaultCallDeadline)
+		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline,
+			DefaultCallDeadline)
 	}
-	if s.root[0] != '/' || s.root == "/" || path.Clean(s.root) != s.root || s.root == "/zookeeper" || strings.HasPrefix(s.root, "/zookeeper/") {
-		return s, fmt.Errorf("the node is %q; it must begin with one slash, not end in one, and not be ZooKeeper's own, like %q", c.Chroot, DefaultChroot)
+	if s.root[0] != '/' || s.root == "/" || path.Clean(s.root) != s.root || s.root == "/zookeeper" ||
+		strings.HasPrefix(s.root, "/zookeeper/") {
+		return s, fmt.Errorf("the node is %q; it must begin with one slash, not end in one, and not be ZooKeeper's "+
+			"own, like %q", c.Chroot, DefaultChroot)
 	}
 	if (c.Username == "") != (c.PasswordFile == "") {
-		return s, fmt.Errorf("the user name is %q and the password file is %q; give both or neither", c.Username, c.PasswordFile)
+		return s, fmt.Errorf("the user name is %q and the password file is %q; give both or neither", c.Username,
+			c.PasswordFile)
 	}
 	var err error
 	if c.TLS || c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" {
@@ -170,7 +177,9 @@ func (s settings) connect(server string) func(context.Context) (net.Conn, error)
 }
 
 // reach connects to one server, to begin or continue a session.
-func (s settings) reach(ctx context.Context, server string, session wire.Session, timeout, silence time.Duration, event func(string)) (*wire.Conn, error) {
+func (s settings) reach(ctx context.Context, server string, session wire.Session, timeout, silence time.Duration,
+	event func(string),
+) (*wire.Conn, error) {
 	login, err := s.login()
 	if err != nil {
 		return nil, err

@@ -46,7 +46,9 @@ func Children(ctx context.Context, s *Store, name string) ([]string, error) {
 func Losses(s *Store) int { return s.lossesNow() }
 
 // OpenOver opens a client that connects by dial.
-func OpenOver(config Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Store, error) {
+func OpenOver(config Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Store,
+	error,
+) {
 	s, err := Open(config)
 	if err == nil {
 		s.settings.dial = dial

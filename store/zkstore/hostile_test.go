@@ -187,7 +187,8 @@ func (h *hostile) multi(request jute) (answer jute) {
 func (h *hostile) stat() jute { return h.statAt(int64(h.next()+1) % 256) }
 
 func (h *hostile) statAt(modified int64) jute {
-	return jute{}.long(min(modified, 1)).long(modified).long(0).long(0).int(int(h.next())).long(0).long(0).long(0).long(0)[:68]
+	return jute{}.long(min(modified, 1)).long(modified).long(0).long(0).int(int(h.next())).long(0).long(0).long(0).
+		long(0)[:68]
 }
 
 // jute is ZooKeeper's encoding.

@@ -42,7 +42,8 @@ func parseHead(reply wire.Reply) (h head, err error) {
 		return h, nil
 	}
 	if err := json.Unmarshal(reply.Data, &h); err != nil || h.Position <= 0 || len(h.Pieces) > maxPieces {
-		return head{}, fmt.Errorf("%w: the node %s holds %.80q; want a position, and at most %d pieces", store.ErrRefused, checkpoint, reply.Data, maxPieces)
+		return head{}, fmt.Errorf("%w: the node %s holds %.80q; want a position, and at most %d pieces",
+			store.ErrRefused, checkpoint, reply.Data, maxPieces)
 	}
 	return h, nil
 }
@@ -50,7 +51,10 @@ func parseHead(reply wire.Reply) (h head, err error) {
 // seen is what a read of the checkpoint's node tells of the log. Its version is how often the node was written.
 func seen(reply wire.Reply) (appends.Seen, error) {
 	h, err := parseHead(reply)
-	return appends.Seen{Checkpoint: store.Version(reply.Stat.Version), Trimmed: h.Position, Now: store.Position(reply.Zxid)}, err
+	return appends.Seen{
+		Checkpoint: store.Version(reply.Stat.Version), Trimmed: h.Position,
+		Now: store.Position(reply.Zxid),
+	}, err
 }
 
 // entry is a node of the log, by its name: the entry's ID, "-", and ten digits by which the nodes are in order.
@@ -181,7 +185,8 @@ func (s *Store) write(ctx context.Context, call string, parts ...wire.Request) (
 	if errors.Is(err, wire.ErrLost) {
 		return reply, wrap(call, store.ErrAmbiguous, err)
 	}
-	if _, code := reply.Failed(); err == nil && code != 0 && code != wire.ErrNoNode && code != wire.ErrNodeExists && code != wire.ErrBadVersion {
+	if _, code := reply.Failed(); err == nil && code != 0 && code != wire.ErrNoNode && code != wire.ErrNodeExists &&
+		code != wire.ErrBadVersion {
 		err = code
 	}
 	if err != nil {
@@ -212,7 +217,8 @@ var errMoved = errors.New("the log was changed meanwhile")
 func (s *Store) readLog(ctx context.Context, known mark, limit int, hints bool) (store.Batch, mark, error) {
 	call := fmt.Sprintf("read the log after %d", known.upTo)
 	if known.upTo < 0 {
-		return store.Batch{}, known, fmt.Errorf("%s: %w: the position is negative; want 0 or more", call, store.ErrRefused)
+		return store.Batch{}, known,
+			fmt.Errorf("%s: %w: the position is negative; want 0 or more", call, store.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
@@ -228,7 +234,9 @@ func (s *Store) readLog(ctx context.Context, known mark, limit int, hints bool) 
 	}
 }
 
-func (s *Store) readLogOnce(ctx context.Context, known mark, limit int, hints bool) (batch store.Batch, now mark, err error) {
+func (s *Store) readLogOnce(ctx context.Context, known mark, limit int, hints bool) (batch store.Batch,
+	now mark, err error,
+) {
 	ask := s.read
 	if hints {
 		ask = s.peek
@@ -248,7 +256,10 @@ func (s *Store) readLogOnce(ctx context.Context, known mark, limit int, hints bo
 	if err := known.missing(h, reached, entries); err != nil {
 		return batch, known, err
 	}
-	s.appender.Learn(appends.Seen{Checkpoint: store.Version(replies[1].Stat.Version), Trimmed: h.Position, Now: reached})
+	s.appender.Learn(appends.Seen{
+		Checkpoint: store.Version(replies[1].Stat.Version),
+		Trimmed:    h.Position, Now: reached,
+	})
 	now = known
 	now.read = true
 	from := known.upTo
@@ -372,7 +383,8 @@ func (s *Store) pieces(ctx context.Context, h head) ([]byte, error) {
 		value = append(value, r.Data...)
 	}
 	if len(value) > store.MaxCheckpoint {
-		return nil, fmt.Errorf("%w: the pieces of the checkpoint have %d bytes; want at most %d", store.ErrRefused, len(value), store.MaxCheckpoint)
+		return nil, fmt.Errorf("%w: the pieces of the checkpoint have %d bytes; want at most %d", store.ErrRefused,
+			len(value), store.MaxCheckpoint)
 	}
 	return value, nil
 }
@@ -404,7 +416,9 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 
 // replaceCheckpoint replaces the checkpoint of this version; false when another client has replaced it meanwhile. It
 // writes all but the last piece of a large value before; Trim removes what comes to nothing.
-func (s *Store) replaceCheckpoint(ctx context.Context, call string, under store.Version, c store.Checkpoint) (bool, error) {
+func (s *Store) replaceCheckpoint(ctx context.Context, call string, under store.Version,
+	c store.Checkpoint,
+) (bool, error) {
 	h := head{Position: c.Position}
 	transaction := []wire.Request{{}}
 	prefix := newMark()
@@ -425,7 +439,7 @@ func (s *Store) replaceCheckpoint(ctx context.Context, call string, under store.
 			err = wrap(call, store.ErrUnavailable, code)
 		}
 		if errors.Is(err, store.ErrAmbiguous) { // of the piece; the checkpoint is as it was
-			err = fmt.Errorf("%s: %w: a piece may be missing: %v", call, store.ErrUnavailable, err) //nolint:errorlint // it is not ambiguous
+			err = fmt.Errorf("%s: %w: a piece may be missing: %s", call, store.ErrUnavailable, err.Error())
 		}
 		if err != nil {
 			return false, err
@@ -494,7 +508,8 @@ func (s *Store) drop(ctx context.Context, old []entry) error {
 	for some := range slices.Chunk(old, trimsAtOnce) {
 		parts := make([]wire.Request, 0, 2*len(some)+1)
 		for _, e := range some {
-			parts = append(parts, wire.Delete(s.entryPath(e), wire.AnyVersion), wire.Delete(s.idPath(e.id), wire.AnyVersion))
+			parts = append(parts, wire.Delete(s.entryPath(e), wire.AnyVersion),
+				wire.Delete(s.idPath(e.id), wire.AnyVersion))
 		}
 		reply, err := s.write(ctx, "trim", parts...)
 		if err != nil {

@@ -25,8 +25,8 @@ func addresses(servers []*zktest.Server) (all []string) {
 	return all
 }
 
-// The contract over three servers, each client behind proxies of its own to two of them. Sessions are ended over the third: a
-// server that gets a second connection of a session does not end the first one with the session.
+// The contract over three servers, each client behind proxies of its own to two of them. Sessions are ended over the
+// third: a server that gets a second connection of a session does not end the first one with the session.
 func TestContractOfAQuorum(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -100,7 +100,8 @@ func TestLeadersComeAndGo(t *testing.T) {
 					continue
 				}
 				n, _ := strconv.Atoi(string(kv.Value))
-				_, err = s.Commit(t.Context(), store.Txn{If: when("counter", kv.Version), Then: putting("counter", strconv.Itoa(n+1))})
+				_, err = s.Commit(t.Context(),
+					store.Txn{If: when("counter", kv.Version), Then: putting("counter", strconv.Itoa(n+1))})
 				switch {
 				case err == nil:
 					told[i]++
@@ -184,7 +185,8 @@ func TestEnsembleThatLostData(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	servers := zktest.StartQuorum(t, 3)
-	s, follows := open(t, zkstore.Config{Servers: addresses(servers)}), open(t, zkstore.Config{Servers: addresses(servers)})
+	s, follows := open(t, zkstore.Config{Servers: addresses(servers)}),
+		open(t, zkstore.Config{Servers: addresses(servers)})
 	append1 := func(s store.Store, id string) error { _, err := s.Append(t.Context(), id, []byte("1")); return err }
 	for name, lose := range map[string]func(){
 		"wiped": func() { zktest.Wipe(t, servers...) },

@@ -38,7 +38,8 @@ func works(t *testing.T, s store.Store) {
 	if err != nil {
 		t.Fatalf("Append: %v", err)
 	}
-	if err := s.Checkpoint(t.Context(), store.Checkpoint{Position: position, Value: make([]byte, store.MaxCheckpoint)}); err != nil {
+	if err := s.Checkpoint(t.Context(),
+		store.Checkpoint{Position: position, Value: make([]byte, store.MaxCheckpoint)}); err != nil {
 		t.Fatalf("Checkpoint: %v", err)
 	}
 	if err := s.Trim(t.Context()); err != nil {
@@ -67,10 +68,14 @@ func secretFile(t *testing.T, secret string) string {
 // Nodes that a user made are of use to no other, nor to nobody.
 func TestUser(t *testing.T) {
 	t.Parallel()
-	jaas := secretFile(t, `Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_firn="secret" user_other="pass"; };`)
+	jaas := secretFile(t,
+		`Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_firn="secret" user_other="pass"; };`)
 	server := zktest.Start(t, "-Djava.security.auth.login.config="+jaas,
 		"-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider")
-	config := zkstore.Config{Servers: []string{server.Address()}, Username: "firn", PasswordFile: secretFile(t, "secret")}
+	config := zkstore.Config{
+		Servers: []string{server.Address()}, Username: "firn",
+		PasswordFile: secretFile(t, "secret"),
+	}
 	s := open(t, config)
 	works(t, s)
 	if reports, err := s.Examine(t.Context()); err != nil || reports[0].Err != nil {
@@ -81,14 +86,20 @@ func TestUser(t *testing.T) {
 	other.Username, other.PasswordFile = "other", secretFile(t, "pass")
 	wrong.PasswordFile = secretFile(t, "wrong")
 	nobody.Username, nobody.PasswordFile = "", ""
-	for name, config := range map[string]zkstore.Config{"another user": other, "a wrong password": wrong, "nobody": nobody} {
+	for name, config := range map[string]zkstore.Config{
+		"another user": other, "a wrong password": wrong,
+		"nobody": nobody,
+	} {
 		s := open(t, config)
 		_, get := s.Get(t.Context(), "key")
 		_, put := s.Commit(t.Context(), store.Txn{Then: putting("key", "2")})
 		_, session := s.OpenSession(t.Context(), time.Second)
 		_, appended := s.Append(t.Context(), "id", nil)
 		_, examined := s.Examine(t.Context())
-		for call, err := range map[string]error{"Get": get, "OpenSession": session, "Append": appended, "Examine": examined} {
+		for call, err := range map[string]error{
+			"Get": get, "OpenSession": session, "Append": appended,
+			"Examine": examined,
+		} {
 			if !errors.Is(err, store.ErrRefused) {
 				t.Errorf("%s by %s = %v, want ErrRefused", call, name, err)
 			}

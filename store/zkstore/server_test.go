@@ -61,8 +61,8 @@ func eventually(t *testing.T, what string, call func() error) {
 	}
 }
 
-// A list is as it was at one moment. Somebody writes whenever nodes are asked for: one that asked for their names before
-// would never end, as among a thousand members that extend.
+// A list is as it was at one moment. Somebody writes whenever nodes are asked for: one that asked for their names
+// before would never end, as among a thousand members that extend.
 func listMeanwhile(t *testing.T, server *zktest.Server, chroot string) {
 	proxy := proxytest.New(t, server.Address())
 	s := open(t, zkstore.Config{Servers: []string{proxy.Address()}, Chroot: chroot})
@@ -165,14 +165,18 @@ func outOfDate(t *testing.T, server *zktest.Server, chroot string) {
 		store.Put("key", nil), store.Delete("key"), store.PutEphemeral("key", nil, session), store.Put("key", nil),
 		store.PutEphemeral("key", nil, session), store.Delete("key"),
 	}
-	own := []store.Op{store.Put("key", []byte("own")), store.Delete("key"), store.PutEphemeral("key", []byte("own"), session)}
+	own := []store.Op{
+		store.Put("key", []byte("own")), store.Delete("key"),
+		store.PutEphemeral("key", []byte("own"), session),
+	}
 	for _, before := range others {
 		for _, op := range own {
 			commit(t, knows, store.Txn{Then: putting("key", "known")})
 			commit(t, other, store.Txn{Then: []store.Op{before}})
 			version := commit(t, knows, store.Txn{Then: []store.Op{op}})
 			kv, err := other.Get(t.Context(), "key")
-			if want := string(op.Value); err != nil || string(kv.Value) != want || kv.Version != version && !op.Delete || op.Delete && kv.Version != 0 {
+			if want := string(op.Value); err != nil || string(kv.Value) != want ||
+				kv.Version != version && !op.Delete || op.Delete && kv.Version != 0 {
 				t.Errorf("%+v after %+v: %+v, %v; want version %d", op, before, kv, err, version)
 			}
 		}
@@ -191,10 +195,12 @@ func treeIsMadeOnce(t *testing.T, server *zktest.Server, chroot string) {
 		})
 	}
 	all.Wait()
-	if kvs, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "/firn/tree"}).List(t.Context(), "key/"); err != nil || len(kvs) != 8 {
+	if kvs, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "/firn/tree"}).
+		List(t.Context(), "key/"); err != nil || len(kvs) != 8 {
 		t.Errorf("List = %v, %v", kvs, err)
 	}
-	if kvs, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "/firn"}).List(t.Context(), ""); err != nil || len(kvs) != 0 {
+	if kvs, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "/firn"}).
+		List(t.Context(), ""); err != nil || len(kvs) != 0 {
 		t.Errorf("List of another tree = %v, %v", kvs, err)
 	}
 }
@@ -223,7 +229,8 @@ func cutOneWay(t *testing.T, server *zktest.Server, chroot string) {
 		if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Get = %v, want ErrUnavailable", err)
 		}
-		if _, err := s.Commit(t.Context(), store.Txn{If: when("key", version), Then: putting("key", "1")}); !errors.Is(err, store.ErrAmbiguous) {
+		if _, err := s.Commit(t.Context(),
+			store.Txn{If: when("key", version), Then: putting("key", "1")}); !errors.Is(err, store.ErrAmbiguous) {
 			t.Errorf("Commit = %v, want ErrAmbiguous", err)
 		}
 		select {
@@ -264,10 +271,12 @@ func limits(t *testing.T, server *zktest.Server, chroot string) {
 		long.If = append(long.If, store.Condition{Key: key + "if"})
 		long.Then = append(long.Then, store.Put(key, make([]byte, 3000)))
 	}
-	if _, err := s.Commit(t.Context(), long); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "1048575") {
+	if _, err := s.Commit(t.Context(), long); !errors.Is(err, store.ErrRefused) ||
+		!strings.Contains(err.Error(), "1048575") {
 		t.Errorf("Commit of long keys = %v, want ErrRefused, and how much ZooKeeper takes", err)
 	}
-	if _, err := s.OpenSession(t.Context(), time.Hour); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "maxSessionTimeout") {
+	if _, err := s.OpenSession(t.Context(), time.Hour); !errors.Is(err, store.ErrRefused) ||
+		!strings.Contains(err.Error(), "maxSessionTimeout") {
 		t.Errorf("OpenSession of an hour = %v, want ErrRefused, and the setting", err)
 	}
 	if session, err := s.OpenSession(t.Context(), time.Millisecond); err != nil || session.TTL() != 2*zktest.Tick {
@@ -286,8 +295,12 @@ func TestServerComesUpLater(t *testing.T) {
 	_, session := s.OpenSession(t.Context(), time.Second)
 	_, appended := s.Append(t.Context(), "id", nil)
 	_, examined := s.Examine(t.Context())
-	for call, err := range map[string]error{"Get": get, "OpenSession": session, "Append": appended, "Examine": examined} {
-		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), server.Address()) {
+	for call, err := range map[string]error{
+		"Get": get, "OpenSession": session, "Append": appended,
+		"Examine": examined,
+	} {
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "connection refused") ||
+			!strings.Contains(err.Error(), server.Address()) {
 			t.Errorf("%s = %v, want ErrUnavailable, and that %s refuses connections", call, err, server.Address())
 		}
 	}
@@ -317,7 +330,8 @@ func examine(t *testing.T, server *zktest.Server, chroot string) {
 	if err != nil || len(reports) != 2 {
 		t.Fatalf("Examine = %+v, %v", reports, err)
 	}
-	if r := reports[0]; r.Server != server.Address() || r.Err != nil || !strings.HasPrefix(r.Version, "3.") || r.Mode != "standalone" || r.Took <= 0 {
+	if r := reports[0]; r.Server != server.Address() || r.Err != nil || !strings.HasPrefix(r.Version, "3.") ||
+		r.Mode != "standalone" || r.Took <= 0 {
 		t.Errorf("the server that is up: %+v", r)
 	}
 	if r := reports[1]; r.Server != gone || r.Err == nil {
@@ -331,7 +345,8 @@ func examine(t *testing.T, server *zktest.Server, chroot string) {
 // A session of another tree is refused, not taken for one of this.
 func foreignSession(t *testing.T, server *zktest.Server, chroot string) {
 	s := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot})
-	session, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "-other"}).OpenSession(t.Context(), 30*time.Second)
+	session, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "-other"}).
+		OpenSession(t.Context(), 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +369,8 @@ func nothingIsLeftOver(t *testing.T, server *zktest.Server, chroot string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, store.Txn{Then: []store.Op{store.Put("a", nil), store.Put("b", nil), store.PutEphemeral("c", nil, session)}})
+	commit(t, s,
+		store.Txn{Then: []store.Op{store.Put("a", nil), store.Put("b", nil), store.PutEphemeral("c", nil, session)}})
 	commit(t, s, store.Txn{Then: []store.Op{store.Delete("a"), store.PutEphemeral("b", nil, session)}})
 	if err := session.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -366,7 +382,8 @@ func nothingIsLeftOver(t *testing.T, server *zktest.Server, chroot string) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Checkpoint(t.Context(), store.Checkpoint{Position: last, Value: make([]byte, store.MaxCheckpoint)}); err != nil {
+		if err := s.Checkpoint(t.Context(),
+			store.Checkpoint{Position: last, Value: make([]byte, store.MaxCheckpoint)}); err != nil {
 			t.Fatal(err)
 		}
 	}

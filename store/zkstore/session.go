@@ -52,7 +52,8 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 	}
 	if granted := conn.Granted(); granted < ttl-time.Second {
 		_ = conn.Close(ctx)
-		return nil, fmt.Errorf("%s: %w: the servers grant a session %v; want %v: raise maxSessionTimeout", call, store.ErrRefused, granted, ttl)
+		return nil, fmt.Errorf("%s: %w: the servers grant a session %v; want %v: raise maxSessionTimeout", call,
+			store.ErrRefused, granted, ttl)
 	}
 	done := make(chan struct{})
 	session := &session{

@@ -249,7 +249,8 @@ func (s *Store) dialOnce() (*wire.Conn, error) {
 func (s *Store) examineTree(ctx context.Context, conn *wire.Conn) error {
 	for {
 		before, _ := s.tide() // what a session's connection tells meanwhile may be of later transactions
-		replies, err := conn.Do(ctx, wire.Multi(wire.Check(s.root+revision, wire.AnyVersion)), wire.Exists(s.root+revision, false))
+		replies, err := conn.Do(ctx, wire.Multi(wire.Check(s.root+revision, wire.AnyVersion)),
+			wire.Exists(s.root+revision, false))
 		if err != nil {
 			return err
 		}
@@ -410,7 +411,9 @@ func (s *Store) transact(ctx context.Context, conn *wire.Conn, parts []wire.Requ
 	parts = append(parts, wire.Set(s.root+revision, nil, wire.AnyVersion))
 	request := wire.Multi(parts...)
 	if size := request.Size(); size > maxRequest {
-		return wire.Reply{}, fmt.Errorf("%w: a transaction of %d bytes with all that surrounds them; ZooKeeper takes %d", store.ErrRefused, size, maxRequest)
+		return wire.Reply{},
+			fmt.Errorf("%w: a transaction of %d bytes with all that surrounds them; ZooKeeper takes %d",
+				store.ErrRefused, size, maxRequest)
 	}
 	_, losses := s.tide()
 	replies, err := conn.Do(ctx, request)
@@ -425,7 +428,9 @@ func (s *Store) transact(ctx context.Context, conn *wire.Conn, parts []wire.Requ
 	if code == 0 {
 		reply.Stat = reply.Parts[len(parts)-1].Stat
 		if reply.Stat.Modified != reply.Zxid { // nobody can tell what it did
-			return wire.Reply{}, fmt.Errorf("%w: the server answers that transaction %#x wrote %#x; want the same number", wire.ErrLost, reply.Zxid, reply.Stat.Modified)
+			return wire.Reply{},
+				fmt.Errorf("%w: the server answers that transaction %#x wrote %#x; want the same number", wire.ErrLost,
+					reply.Zxid, reply.Stat.Modified)
 		}
 	}
 	s.saw(losses, reply.Zxid, reply.Stat.Modified)

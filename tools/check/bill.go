@@ -24,7 +24,8 @@ func bill(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("the schema is not found from this directory; want tools/check: %w", err)
 	}
 	file := func(name string) gojsonschema.JSONLoader {
-		return gojsonschema.NewReferenceLoader("file://" + filepath.Join(strings.TrimSpace(string(dir)), "schema", name))
+		return gojsonschema.NewReferenceLoader("file://" +
+			filepath.Join(strings.TrimSpace(string(dir)), "schema", name))
 	}
 	loader := gojsonschema.NewSchemaLoader()
 	if err := errors.Join(

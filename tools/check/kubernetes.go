@@ -77,13 +77,16 @@ func (all *manifests) add(document []byte, out io.Writer) error {
 	case "apps/v1 Deployment":
 		var o apps.Deployment
 		err = strict.UnmarshalStrict(document, &o)
-		all.workloads = append(all.workloads, workload{ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template})
+		all.workloads = append(all.workloads,
+			workload{ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template})
 	case "apps/v1 StatefulSet":
 		var o apps.StatefulSet
 		err = strict.UnmarshalStrict(document, &o)
 		all.workloads = append(all.workloads, workload{
-			ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template, claims: o.Spec.VolumeClaimTemplates,
-			headless: o.Spec.ServiceName, parallel: o.Spec.PodManagementPolicy == apps.ParallelPodManagement, replicas: int(*o.Spec.Replicas),
+			ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template,
+			claims:   o.Spec.VolumeClaimTemplates,
+			headless: o.Spec.ServiceName, parallel: o.Spec.PodManagementPolicy == apps.ParallelPodManagement,
+			replicas: int(*o.Spec.Replicas),
 		})
 	default:
 		return fmt.Errorf("%s %s is not known here", head.APIVersion, head.Kind)
@@ -107,8 +110,10 @@ func read[T any](document []byte, others []T) ([]T, error) {
 
 // check tells the first thing that does not fit.
 func (all *manifests) check() error {
-	if len(all.workloads) != 1 || len(all.accounts) != 1 || len(all.services) < 2 || len(all.budgets) != 1 || len(all.networks) != 1 {
-		return fmt.Errorf("%d workloads, %d accounts, %d services, %d budgets, %d network policies; want 1, 1, 2 or more, 1, 1",
+	if len(all.workloads) != 1 || len(all.accounts) != 1 || len(all.services) < 2 || len(all.budgets) != 1 ||
+		len(all.networks) != 1 {
+		return fmt.Errorf("%d workloads, %d accounts, %d services, %d budgets, %d network policies; want 1, 1, 2 or "+
+			"more, 1, 1",
 			len(all.workloads), len(all.accounts), len(all.services), len(all.budgets), len(all.networks))
 	}
 	w := all.workloads[0]
@@ -124,7 +129,8 @@ func (all *manifests) check() error {
 		return fmt.Errorf("%s: "+format, append([]any{w.Name}, args...)...)
 	}
 	selectors := map[string]*meta.LabelSelector{
-		"its selector": w.selector, "the disruption budget": all.budgets[0].Spec.Selector, "the network policy": &all.networks[0].Spec.PodSelector,
+		"its selector": w.selector, "the disruption budget": all.budgets[0].Spec.Selector,
+		"the network policy": &all.networks[0].Spec.PodSelector,
 	}
 	for _, constraint := range w.pod.Spec.TopologySpreadConstraints {
 		selectors["the spread over "+constraint.TopologyKey] = constraint.LabelSelector
@@ -145,7 +151,8 @@ func (all *manifests) check() error {
 		}
 		for _, p := range s.Spec.Ports {
 			if p.TargetPort.Type != intstr.String || !ports[p.TargetPort.StrVal] {
-				return problem("the service %s sends to the port %q; there are %v", s.Name, p.TargetPort.String(), ports)
+				return problem("the service %s sends to the port %q; there are %v", s.Name,
+					p.TargetPort.String(), ports)
 			}
 		}
 		if s.Spec.ClusterIP == core.ClusterIPNone {
@@ -192,8 +199,8 @@ func (all *manifests) check() error {
 	return restricted(w.pod.Spec)
 }
 
-// quorum checks that the machines that the pods are told of are pods, that these are all started at once, and that they find
-// each other before they are ready.
+// quorum checks that the machines that the pods are told of are pods, that these are all started at once, and that they
+// find each other before they are ready.
 func quorum(w workload, headless core.ServiceSpec, args []string) error {
 	for _, arg := range args {
 		list, ok := strings.CutPrefix(arg, "--quorum=")
@@ -216,7 +223,8 @@ func quorum(w workload, headless core.ServiceSpec, args []string) error {
 // allows checks that callers get in to every port that there is and to no other, and that pods get out to the ports of
 // what their arguments name, with DNS if they name anything, and to no other.
 func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []string) error {
-	if !slices.Equal(spec.PolicyTypes, []networking.PolicyType{networking.PolicyTypeIngress, networking.PolicyTypeEgress}) {
+	if !slices.Equal(spec.PolicyTypes,
+		[]networking.PolicyType{networking.PolicyTypeIngress, networking.PolicyTypeEgress}) {
 		return fmt.Errorf("it is for %v; want what comes in and what goes out", spec.PolicyTypes)
 	}
 	in, out, named := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -275,7 +283,8 @@ func restricted(p core.PodSpec) error {
 		return errors.New("its system calls are not filtered")
 	case c.AllowPrivilegeEscalation == nil || *c.AllowPrivilegeEscalation || !yes(c.ReadOnlyRootFilesystem):
 		return errors.New("it may gain privileges, or write to its image")
-	case c.Capabilities == nil || len(c.Capabilities.Drop) != 1 || c.Capabilities.Drop[0] != "ALL" || len(c.Capabilities.Add) > 0:
+	case c.Capabilities == nil || len(c.Capabilities.Drop) != 1 || c.Capabilities.Drop[0] != "ALL" ||
+		len(c.Capabilities.Add) > 0:
 		return errors.New("it has capabilities")
 	case p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken:
 		return errors.New("it is given a token of the cluster")

@@ -22,7 +22,10 @@ func main() {
 }
 
 func run(args []string, in io.Reader, out io.Writer) error {
-	kinds := map[string]func(io.Reader, io.Writer) error{"kubernetes": kubernetes, "dockerfile": dockerfile, "compose": compose, "bill": bill}
+	kinds := map[string]func(io.Reader, io.Writer) error{
+		"kubernetes": kubernetes, "dockerfile": dockerfile,
+		"compose": compose, "bill": bill,
+	}
 	if len(args) != 1 || kinds[args[0]] == nil {
 		return errors.New("want one of kubernetes, dockerfile, compose, bill")
 	}

@@ -1,5 +1,5 @@
-// Package clusterid compares the cluster IDs in the answers of nodes. Two nodes that know nothing of each other give the
-// same IDs, so nobody may take IDs from both.
+// Package clusterid compares the cluster IDs in the answers of nodes. Two nodes that know nothing of each other give
+// the same IDs, so nobody may take IDs from both.
 package clusterid
 
 import (
@@ -27,7 +27,8 @@ func Validate(id string) error {
 	return nil
 }
 
-// Known is the one cluster from which a caller takes IDs. The zero value knows none yet. It is not safe for concurrent use.
+// Known is the one cluster from which a caller takes IDs. The zero value knows none yet. It is not safe for concurrent
+// use.
 //
 // clients/conformance/clusters.json says what it does, for the clients in every language.
 type Known struct {
@@ -39,8 +40,8 @@ type Known struct {
 
 // Take takes note of an answer. An answer without a cluster, as older nodes give, says nothing.
 //
-// A *MixedError is returned when the answer is of another cluster, and its IDs must then be dropped: the node never was of the
-// known cluster, or of that no more when another node showed that it was founded again.
+// A *MixedError is returned when the answer is of another cluster, and its IDs must then be dropped: the node never was
+// of the known cluster, or of that no more when another node showed that it was founded again.
 func (k *Known) Take(node, cluster string) *MixedError {
 	switch {
 	case cluster == "":
@@ -70,7 +71,8 @@ type MixedError struct {
 // Error names both nodes and both clusters.
 func (e *MixedError) Error() string {
 	if e.Node == e.Other {
-		return fmt.Sprintf("%s is of cluster %s, and was of cluster %s before: nodes of several clusters behind one address give the same IDs twice; "+
+		return fmt.Sprintf("%s is of cluster %s, and was of cluster %s before: nodes of several clusters behind one "+
+			"address give the same IDs twice; "+
 			"have it lead to the nodes of one cluster", e.Node, e.Cluster, e.OtherCluster)
 	}
 	return fmt.Sprintf("%s is of cluster %s, and %s of cluster %s: nodes of several clusters give the same IDs twice; "+

@@ -34,7 +34,10 @@ func TestKnown(t *testing.T) {
 			for i, a := range c.Answers {
 				var want *clusterid.MixedError
 				if a.Mixed != nil {
-					want = &clusterid.MixedError{Node: a.Node, Cluster: a.Cluster, Other: a.Mixed.Node, OtherCluster: a.Mixed.Cluster}
+					want = &clusterid.MixedError{
+						Node: a.Node, Cluster: a.Cluster, Other: a.Mixed.Node,
+						OtherCluster: a.Mixed.Cluster,
+					}
 				}
 				if got := known.Take(a.Node, a.Cluster); !reflect.DeepEqual(got, want) {
 					t.Errorf("answer %d of %s, of cluster %q: %+v; want %+v", i+1, a.Node, a.Cluster, got, want)

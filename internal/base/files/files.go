@@ -25,8 +25,8 @@ const (
 // Value is made from the contents of some files, and follows their changes. Get checks the files at most once a second.
 // If they can't be read, or parse returns an error, that is logged once, and the value stays as it was.
 //
-// The contents are compared, not the files' times and sizes: these stay the same when links are switched, as Kubernetes does
-// it, and may after two changes in quick succession.
+// The contents are compared, not the files' times and sizes: these stay the same when links are switched, as Kubernetes
+// does it, and may after two changes in quick succession.
 //
 // Make it with Open.
 type Value[T any] struct {
@@ -54,9 +54,11 @@ func (s snapshot) equal(other snapshot) bool {
 
 // Open reads files for the first time. In the log they are called what, for example "tokens".
 //
-// Parse makes a value from the files' contents, in the order of the paths, and the last good value, which is zero at first.
-// It must return equal values, or equal errors, for equal contents.
-func Open[T any](what string, log *slog.Logger, parse func(contents [][]byte, last T) (T, error), paths ...string) (*Value[T], error) {
+// Parse makes a value from the files' contents, in the order of the paths, and the last good value, which is zero at
+// first. It must return equal values, or equal errors, for equal contents.
+func Open[T any](what string, log *slog.Logger, parse func(contents [][]byte, last T) (T, error),
+	paths ...string,
+) (*Value[T], error) {
 	v := &Value[T]{what: what, paths: paths, log: log, parse: parse}
 	v.reading.Lock()
 	defer v.reading.Unlock()
@@ -66,7 +68,8 @@ func Open[T any](what string, log *slog.Logger, parse func(contents [][]byte, la
 	return v, nil
 }
 
-// Get returns the value. It is safe for concurrent use: while one caller reads the files again, others get the last value.
+// Get returns the value. It is safe for concurrent use: while one caller reads the files again, others get the last
+// value.
 func (v *Value[T]) Get() T {
 	if v.due() && v.reading.TryLock() {
 		v.readAgainLocked()
@@ -131,8 +134,8 @@ func readAll(paths []string) (contents [][]byte, _ error) {
 	return contents, nil
 }
 
-// Read reads a file once. An error is returned when it can't be read, is not a regular file or has more than 16 MiB, and
-// when others than its owner can write it. Errors name the path.
+// Read reads a file once. An error is returned when it can't be read, is not a regular file or has more than 16 MiB,
+// and when others than its owner can write it. Errors name the path.
 func Read(path string) ([]byte, error) {
 	if err := CheckWriters(path); err != nil {
 		return nil, err

@@ -100,7 +100,10 @@ func TestFilesThatChangeOneAfterTheOther(t *testing.T) {
 func TestFilesHaveALimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")
 	write(t, path, "")
-	for size, want := range map[int64]string{maxSize: "", maxSize + 1: path + ": the file has more than 16 MiB; want at most that"} {
+	for size, want := range map[int64]string{
+		maxSize:     "",
+		maxSize + 1: path + ": the file has more than 16 MiB; want at most that",
+	} {
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}

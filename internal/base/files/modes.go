@@ -38,14 +38,15 @@ func octal(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// inPod tells whether this process runs in a pod of Kubernetes, where it is alone and the kubelet sets the modes of volumes.
+// inPod tells whether this process runs in a pod of Kubernetes, where it is alone and the kubelet sets the modes of
+// volumes.
 func inPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// CheckWriters returns a *ModeError when others than this process's user and root can change a file or a directory, or put
-// something else in its place, as ssh checks its keys (StrictModes): everything on the way to it, links and all directories
-// above, must belong to one of these two, and neither everybody nor a group with other members may write it. A directory above
-// it with the sticky bit, such as /tmp, is safe. A path that does not exist is checked as far as it does; what can't be
-// examined is not an error, and neither is anything where modes tell nothing.
+// CheckWriters returns a *ModeError when others than this process's user and root can change a file or a directory, or
+// put something else in its place, as ssh checks its keys (StrictModes): everything on the way to it, links and all
+// directories above, must belong to one of these two, and neither everybody nor a group with other members may write
+// it. A directory above it with the sticky bit, such as /tmp, is safe. A path that does not exist is checked as far as
+// it does; what can't be examined is not an error, and neither is anything where modes tell nothing.
 func CheckWriters(path string) error {
 	if !modesTell || inPod() {
 		return nil
@@ -94,8 +95,8 @@ func LoadPair(cert, key string) (tls.Certificate, error) {
 // maxLinks is how many links a path may lead through; Linux allows 40.
 const maxLinks = 40
 
-// way visits what the system passes on its way to a path, from the root on: directories, links, and last what the path names. It
-// ends where there is nothing, or nothing can be examined.
+// way visits what the system passes on its way to a path, from the root on: directories, links, and last what the path
+// names. It ends where there is nothing, or nothing can be examined.
 func way(path string, visit func(at string, info fs.FileInfo, last bool) error) error {
 	if !filepath.IsAbs(path) {
 		dir, err := os.Getwd()
@@ -140,8 +141,8 @@ func way(path string, visit func(at string, info fs.FileInfo, last bool) error) 
 	}
 }
 
-// writers returns an error when others can write what info tells of: as its owner, always. Above is for a directory on the
-// way, in which the sticky bit keeps others from what is not theirs.
+// writers returns an error when others can write what info tells of: as its owner, always. Above is for a directory on
+// the way, in which the sticky bit keeps others from what is not theirs.
 func writers(path string, info fs.FileInfo, above bool) error {
 	mode := info.Mode()
 	if mode&fs.ModeDevice != 0 {
@@ -185,8 +186,8 @@ func everybody(path string, may fs.FileMode) bool {
 	return err == nil && info.Mode().Perm()&may != 0
 }
 
-// CheckReaders returns a *ModeError when everybody can read a file, or list a directory. A group that can was set on purpose.
-// Where modes tell nothing it returns nil.
+// CheckReaders returns a *ModeError when everybody can read a file, or list a directory. A group that can was set on
+// purpose. Where modes tell nothing it returns nil.
 func CheckReaders(path string) error {
 	if !modesTell || inPod() || !everybody(path, 0o004) {
 		return nil

@@ -34,15 +34,43 @@ func TestModes(t *testing.T) {
 	}{
 		{"its owner's", []made{{"d/", 0o755}, {"d/f", 0o600}}, "", ""},
 		{"for a group to read", []made{{"d/", 0o755}, {"d/f", 0o640}}, "", ""},
-		{"for everybody to read", []made{{"d/", 0o755}, {"d/f", 0o644}}, "", "everybody can read D/d/f (mode 0644): chmod o-r D/d/f"},
+		{
+			"for everybody to read",
+			[]made{{"d/", 0o755}, {"d/f", 0o644}},
+			"",
+			"everybody can read D/d/f (mode 0644): chmod o-r D/d/f",
+		},
 		{"for everybody to read, where nobody comes", []made{{"d/", 0o700}, {"d/f", 0o644}}, "", ""},
-		{"for everybody to write", []made{{"d/", 0o755}, {"d/f", 0o666}}, "everybody can write D/d/f (mode 0666): chmod go-w D/d/f", "everybody can read D/d/f (mode 0666): chmod o-r D/d/f"},
-		{"in a directory for everybody", []made{{"d/", 0o777}, {"d/f", 0o600}}, "everybody can write D/d (mode 0777): chmod go-w D/d", ""},
-		{"in a directory below one for everybody", []made{{"d/", 0o777}, {"d/e/", 0o700}, {"d/e/f", 0o600}}, "everybody can write D/d (mode 0777): chmod go-w D/d", ""},
+		{
+			"for everybody to write",
+			[]made{{"d/", 0o755}, {"d/f", 0o666}},
+			"everybody can write D/d/f (mode 0666): chmod go-w D/d/f",
+			"everybody can read D/d/f (mode 0666): chmod o-r D/d/f",
+		},
+		{
+			"in a directory for everybody",
+			[]made{{"d/", 0o777}, {"d/f", 0o600}},
+			"everybody can write D/d (mode 0777): chmod go-w D/d", "",
+		},
+		{
+			"in a directory below one for everybody",
+			[]made{{"d/", 0o777}, {"d/e/", 0o700}, {"d/e/f", 0o600}},
+			"everybody can write D/d (mode 0777): chmod go-w D/d", "",
+		},
 		{"in a directory such as /tmp", []made{{"d/", 0o777 | os.ModeSticky}, {"d/f", 0o600}}, "", ""},
-		{"a directory such as /tmp", []made{{"d/", 0o755}, {"d/f/", 0o777 | os.ModeSticky}}, "everybody can write D/d/f (mode 1777): chmod go-w D/d/f", "everybody can read D/d/f (mode 1777): chmod o-rx D/d/f"},
+		{
+			"a directory such as /tmp",
+			[]made{{"d/", 0o755}, {"d/f/", 0o777 | os.ModeSticky}},
+			"everybody can write D/d/f (mode 1777): chmod go-w D/d/f",
+			"everybody can read D/d/f (mode 1777): chmod o-rx D/d/f",
+		},
 		{"a group's, that is its owner's alone", []made{{"d/", 0o775}, {"d/f", 0o660}}, "", ""},
-		{"a directory for everybody to look into", []made{{"d/", 0o755}, {"d/f/", 0o755}}, "", "everybody can read D/d/f (mode 0755): chmod o-rx D/d/f"},
+		{
+			"a directory for everybody to look into",
+			[]made{{"d/", 0o755}, {"d/f/", 0o755}},
+			"",
+			"everybody can read D/d/f (mode 0755): chmod o-rx D/d/f",
+		},
 		{"not there", []made{{"d/", 0o700}}, "", ""},
 	} {
 		dir := openDir(t)
@@ -66,7 +94,8 @@ func TestModes(t *testing.T) {
 			want string
 		}{"write": {CheckWriters(path), tt.writes}, "read": {CheckReaders(path), tt.reads}} {
 			var mode *ModeError
-			if got := strings.ReplaceAll(text(is.err), dir, "D"); got != is.want || got != "" && !errors.As(is.err, &mode) {
+			if got := strings.ReplaceAll(text(is.err), dir, "D"); got != is.want ||
+				got != "" && !errors.As(is.err, &mode) {
 				t.Errorf("%s: who can %s it: %q; want %q", tt.what, what, got, is.want)
 			}
 		}
@@ -78,8 +107,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What another user owns is that user's to write, whatever the mode says: a file, a directory above, /tmp itself, a link on the
-// way. Root's is as good as one's own.
+// What another user owns is that user's to write, whatever the mode says: a file, a directory above, /tmp itself, a
+// link on the way. Root's is as good as one's own.
 func TestOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -90,27 +119,74 @@ func TestOwners(t *testing.T) {
 	t.Cleanup(func() { user = before })
 	user = func() int { return me }
 	for _, tt := range []struct {
-		what  string
-		owner map[string]int // of D/d/e/f (a file), D/l (a link to d/e) and D/tmp/l (a link to ../d/e, below a directory as /tmp); else root
+		what string
+		// of D/d/e/f (a file), D/l (a link to d/e) and D/tmp/l (a link to ../d/e, below a directory as /tmp); else root
+		owner map[string]int
 		path  string
 		want  string
 	}{
 		{"root's", nil, "d/e/f", ""},
 		{"one's own", map[string]int{"d": me, "d/e": me, "d/e/f": me, "l": me, "tmp": me, "tmp/l": me}, "tmp/l/f", ""},
-		{"another's file", map[string]int{"d/e/f": alice}, "d/e/f", "its owner 4711 can write D/d/e/f (mode 0600): chown 4712 D/d/e/f"},
-		{"another's file, by a link", map[string]int{"d/e/f": alice}, "l/f", "its owner 4711 can write D/l/f (mode 0600): chown 4712 D/l/f"},
-		{"in another's directory", map[string]int{"d/e": alice}, "d/e/f", "its owner 4711 can write D/d/e (mode 0700): chown 4712 D/d/e"},
-		{"below another's directory", map[string]int{"d": alice}, "d/e/f", "its owner 4711 can write D/d (mode 0700): chown 4712 D/d"},
-		{"another's directory, by a link", map[string]int{"d": alice}, "l/f", "its owner 4711 can write D/d (mode 0700): chown 4712 D/d"},
-		{"what is still to be made there", map[string]int{"d/e": alice}, "l/new", "its owner 4711 can write D/d/e (mode 0700): chown 4712 D/d/e"},
-		{"in another's directory as /tmp", map[string]int{"tmp": alice}, "tmp/f", "its owner 4711 can write D/tmp (mode 1777): chown 4712 D/tmp"},
-		{"another's link below /tmp", map[string]int{"tmp/l": alice}, "tmp/l/f", "its owner 4711 can write D/tmp/l (mode 0777): chown 4712 D/tmp/l"},
-		{"a way back through another's", map[string]int{"tmp": alice}, "tmp/../d/e/f", "its owner 4711 can write D/tmp (mode 1777): chown 4712 D/tmp"},
+		{
+			"another's file",
+			map[string]int{"d/e/f": alice},
+			"d/e/f",
+			"its owner 4711 can write D/d/e/f (mode 0600): chown 4712 D/d/e/f",
+		},
+		{
+			"another's file, by a link",
+			map[string]int{"d/e/f": alice},
+			"l/f",
+			"its owner 4711 can write D/l/f (mode 0600): chown 4712 D/l/f",
+		},
+		{
+			"in another's directory",
+			map[string]int{"d/e": alice},
+			"d/e/f",
+			"its owner 4711 can write D/d/e (mode 0700): chown 4712 D/d/e",
+		},
+		{
+			"below another's directory",
+			map[string]int{"d": alice},
+			"d/e/f",
+			"its owner 4711 can write D/d (mode 0700): chown 4712 D/d",
+		},
+		{
+			"another's directory, by a link",
+			map[string]int{"d": alice},
+			"l/f",
+			"its owner 4711 can write D/d (mode 0700): chown 4712 D/d",
+		},
+		{
+			"what is still to be made there",
+			map[string]int{"d/e": alice},
+			"l/new",
+			"its owner 4711 can write D/d/e (mode 0700): chown 4712 D/d/e",
+		},
+		{
+			"in another's directory as /tmp",
+			map[string]int{"tmp": alice},
+			"tmp/f",
+			"its owner 4711 can write D/tmp (mode 1777): chown 4712 D/tmp",
+		},
+		{
+			"another's link below /tmp",
+			map[string]int{"tmp/l": alice},
+			"tmp/l/f",
+			"its owner 4711 can write D/tmp/l (mode 0777): chown 4712 D/tmp/l",
+		},
+		{
+			"a way back through another's",
+			map[string]int{"tmp": alice},
+			"tmp/../d/e/f",
+			"its owner 4711 can write D/tmp (mode 1777): chown 4712 D/tmp",
+		},
 	} {
 		dir := openDir(t)
 		for _, err := range []error{
 			os.MkdirAll(filepath.Join(dir, "d/e"), 0o700), os.WriteFile(filepath.Join(dir, "d/e/f"), nil, 0o600),
-			os.Symlink("d/e", filepath.Join(dir, "l")), os.Mkdir(filepath.Join(dir, "tmp"), 0o700), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky),
+			os.Symlink("d/e", filepath.Join(dir, "l")), os.Mkdir(filepath.Join(dir, "tmp"), 0o700),
+			os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky),
 			os.Symlink("../d/e", filepath.Join(dir, "tmp/l")), os.WriteFile(filepath.Join(dir, "tmp/f"), nil, 0o600),
 		} {
 			if err != nil {
@@ -129,8 +205,10 @@ func TestOwners(t *testing.T) {
 		if got := strings.ReplaceAll(text(CheckWriters(tt.path)), dir, "D"); (got == "") != (tt.want == "") {
 			t.Errorf("%s, by a relative path: %q; want %q", tt.what, got, tt.want)
 		}
-		inside := map[bool]string{true: "its owner 4711"}[tt.owner["d"]+tt.owner["d/e"]+tt.owner["d/e/f"] != 0 && tt.want != ""]
-		if got := text(CheckTree(filepath.Join(dir, "d"))); !strings.HasPrefix(got, inside) || (got == "") != (inside == "") {
+		inside := map[bool]string{true: "its owner 4711"}[tt.owner["d"]+tt.owner["d/e"]+tt.owner["d/e/f"] != 0 &&
+			tt.want != ""]
+		if got := text(CheckTree(filepath.Join(dir, "d"))); !strings.HasPrefix(got, inside) ||
+			(got == "") != (inside == "") {
 			t.Errorf("%s: the tree: %q; want %q", tt.what, got, inside)
 		}
 	}
@@ -162,7 +240,8 @@ func TestRootByAnotherName(t *testing.T) {
 func TestLinksInCircles(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	dir := openDir(t)
-	if err := errors.Join(os.Symlink("b", filepath.Join(dir, "a")), os.Symlink("a", filepath.Join(dir, "b"))); err != nil {
+	if err := errors.Join(os.Symlink("b", filepath.Join(dir, "a")),
+		os.Symlink("a", filepath.Join(dir, "b"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := CheckWriters(filepath.Join(dir, "a")); err != nil {
@@ -184,8 +263,8 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// As Kubernetes mounts a secret: a link to a link, in a directory that everybody can write and that has the sticky bit, to a file
-// that everybody can read. A link in a directory for everybody is as good as no file.
+// As Kubernetes mounts a secret: a link to a link, in a directory that everybody can write and that has the sticky bit,
+// to a file that everybody can read. A link in a directory for everybody is as good as no file.
 func TestModesOfLinks(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	dir := openDir(t)
@@ -215,9 +294,13 @@ func TestModesOfLinks(t *testing.T) {
 
 // A group is its owner's alone when nobody else has it, by either file.
 func TestSharedGroup(t *testing.T) {
-	const passwd = "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\nbob:x:1001:100::/home/bob:/bin/sh\n"
+	const passwd = "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\n" +
+		"bob:x:1001:100::/home/bob:/bin/sh\n"
 	const groups = "root:x:0:\nusers:x:100:\nalice:x:1000:\ndev:x:2000:alice,bob\nmine:x:2001:alice\nadm:x:4:root\n"
-	for gid, want := range map[uint32]string{0: "", 1000: "", 2001: "", 4: "", 100: "the group users", 2000: "the group dev", 65532: ""} {
+	for gid, want := range map[uint32]string{
+		0: "", 1000: "", 2001: "", 4: "", 100: "the group users",
+		2000: "the group dev", 65532: "",
+	} {
 		if got := sharedGroup(passwd, groups, gid, []uint32{1000, 1000, 0}); got != want {
 			t.Errorf("the group %d: %q; want %q", gid, got, want)
 		}
@@ -252,7 +335,8 @@ func TestFilesThatOthersCanWrite(t *testing.T) {
 		}
 		becomes(0o666, "the owner's")
 		log.Wants(t, "(mode 0666): chmod go-w "+path)
-		if _, err := Open("words", log.Logger(), parse, path); err == nil || !strings.Contains(err.Error(), "everybody can write") {
+		if _, err := Open("words", log.Logger(), parse, path); err == nil ||
+			!strings.Contains(err.Error(), "everybody can write") {
 			t.Errorf("it is opened: %v", err)
 		}
 		becomes(0o600, "another's")

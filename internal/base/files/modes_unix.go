@@ -23,8 +23,8 @@ func stranger(info fs.FileInfo) string {
 	return userName(stat.Uid)
 }
 
-// rootOwner returns who owns the root directory, and so everything below it: root, whom a user namespace that does not know root
-// shows as another user. It is another function in tests.
+// rootOwner returns who owns the root directory, and so everything below it: root, whom a user namespace that does not
+// know root shows as another user. It is another function in tests.
 var rootOwner = func() uint32 {
 	if info, err := os.Stat("/"); err == nil {
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -52,8 +52,8 @@ func userName(uid uint32) string {
 	return number
 }
 
-// shared names the group of a file if it has members besides the file's owner, this process's user and root; empty: it has
-// none, as many systems make a group for each user.
+// shared names the group of a file if it has members besides the file's owner, this process's user and root; empty: it
+// has none, as many systems make a group for each user.
 func shared(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

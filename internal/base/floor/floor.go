@@ -29,10 +29,13 @@ const MaxWindow = time.Hour
 
 // Floor is what the key holds.
 type Floor struct {
-	From   time.Time     `json:"from"`                // the earliest instant of use of any node ID; zero: the fences' floors alone count
-	Open   bool          `json:"open,omitempty"`      // the store may have lost data since From was written: nobody may claim
-	Window time.Duration `json:"window_ns,omitempty"` // the longest window with which a node ID was claimed; zero: none was
-	By     string        `json:"by"`                  // who put it; empty: nobody had a reason but the window
+	// the earliest instant of use of any node ID; zero: the fences' floors alone count
+	From time.Time `json:"from"`
+	// the store may have lost data since From was written: nobody may claim
+	Open bool `json:"open,omitempty"`
+	// the longest window with which a node ID was claimed; zero: none was
+	Window time.Duration `json:"window_ns,omitempty"`
+	By     string        `json:"by"` // who put it; empty: nobody had a reason but the window
 	Why    string        `json:"why"`
 }
 
@@ -69,22 +72,24 @@ type Standing uint8
 
 // The standings.
 const (
-	Opposed   Standing = iota // by none: most others disagree with its clock, or nobody can say who is right
-	Unopposed                 // nobody is there who disagrees, or the member was believed when it noticed the loss itself
-	Agreed                    // most of those who live agree with its clock
+	Opposed Standing = iota // by none: most others disagree with its clock, or nobody can say who is right
+	// nobody is there who disagrees, or the member was believed when it noticed the loss itself
+	Unopposed
+	Agreed // most of those who live agree with its clock
 )
 
 // View is what a member knows when it decides.
 type View struct {
 	Standing Standing
-	Now      time.Time     // its ID time
-	Reserved time.Time     // the latest instant that it has used, or may use; zero: none
-	Living   time.Time     // the latest instant that those have used or may use who live and agree with it; zero: nobody was asked
-	Window   time.Duration // the longest window that it knows of, its own included
+	Now      time.Time // its ID time
+	Reserved time.Time // the latest instant that it has used, or may use; zero: none
+	// the latest instant that those have used or may use who live and agree with it; zero: nobody was asked
+	Living time.Time
+	Window time.Duration // the longest window that it knows of, its own included
 }
 
-// least returns an instant that nobody has used or reserved, nor any later one, if clocks agree and windows are as long as
-// is known. It is a whole second, so that those who notice one loss write few floors.
+// least returns an instant that nobody has used or reserved, nor any later one, if clocks agree and windows are as long
+// as is known. It is a whole second, so that those who notice one loss write few floors.
 func (f Floor) least(v View) time.Time {
 	return roundUp(later(v.Reserved, v.Now.Add(max(v.Window, f.Window))).Add(Skew))
 }
@@ -94,9 +99,9 @@ func (f Floor) most(v View) time.Time {
 	return later(f.least(v), roundUp(v.Living.Add(Skew))).Add(Skew)
 }
 
-// Lost returns what the key is to hold once a member has noticed that the store has lost data. write is false if it holds
-// that. Any floor may be of an earlier loss: the key lies in the store, which may have been set back to when it was
-// written. So one that settles nothing that was used up to now does not count, whoever wrote it.
+// Lost returns what the key is to hold once a member has noticed that the store has lost data. write is false if it
+// holds that. Any floor may be of an earlier loss: the key lies in the store, which may have been set back to when it
+// was written. So one that settles nothing that was used up to now does not count, whoever wrote it.
 func (f Floor) Lost(v View, by, why string) (next Floor, write bool) {
 	if v.Standing == Opposed {
 		write = !f.Open
@@ -148,7 +153,8 @@ func (f Floor) Claim(v View, by string) (next Floor, _ Verdict) {
 	case f.Open:
 		return f, Wait
 	case f.absurd(v):
-		why := fmt.Sprintf("the floor of %q was %s, which is beyond all clocks and horizons of the members", f.By, f.From.UTC().Format(time.RFC3339))
+		why := fmt.Sprintf("the floor of %q was %s, which is beyond all clocks and horizons of the members", f.By,
+			f.From.UTC().Format(time.RFC3339))
 		return f.settle(v, by, why), Write
 	case v.Now.Before(f.From):
 		return f, Wait
@@ -159,8 +165,8 @@ func (f Floor) Claim(v View, by string) (next Floor, _ Verdict) {
 	return f, Claim
 }
 
-// Resume returns the floor after an operator has said that all earlier owners have stopped, and that no clock of theirs was
-// ahead of v's member's. until is when the wait would have ended; write is false if nobody waits.
+// Resume returns the floor after an operator has said that all earlier owners have stopped, and that no clock of theirs
+// was ahead of v's member's. until is when the wait would have ended; write is false if nobody waits.
 func (f Floor) Resume(v View, by string) (next Floor, until time.Time, write bool) {
 	if until = f.From; f.Open {
 		until = later(until, f.least(v))

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// The proof in formal/Loss.v is about a model with these steps. This file explores, breadth first, what members can do to one
-// node ID over a store that loses data, with Lost, Claim and Resume as they are, and says of each transition which step it is,
-// so that what the proof says of the model holds for them. It also looks itself that no two eras own an instant.
+// The proof in formal/Loss.v is about a model with these steps. This file explores, breadth first, what members can do
+// to one node ID over a store that loses data, with Lost, Claim and Resume as they are, and says of each transition
+// which step it is, so that what the proof says of the model holds for them. It also looks itself that no two eras own
+// an instant.
 
 // unit is the time between two instants of this world. The skew is one; none means that there is no instant.
 const (
@@ -88,14 +89,18 @@ var scopes = []scope{
 	{peers: []peer{{0, 1, false}, {-1, 1, false}}, until: 5, era: 2, first: kept{from: none}},
 	{peers: []peer{{0, 1, false}, {-1, 2, false}}, until: 7, era: 1, first: kept{from: none}},
 	{peers: []peer{{-1, 1, false}, {3, 1, true}}, until: 7, era: 1, first: kept{from: none}},
-	{peers: []peer{{0, 1, false}, {-1, 1, false}}, until: 6, era: 1, first: kept{from: 40, window: 1, open: true}}, // by a clock that was wrong
+	// by a clock that was wrong
+	{peers: []peer{{0, 1, false}, {-1, 1, false}}, until: 6, era: 1, first: kept{from: 40, window: 1, open: true}},
 }
 
 func (s scope) clock(w world, i int) int8 { return w.now + s.peers[i].off }
 
 // view is what a member knows. It has read the longest window.
 func (s scope) view(w world, i int, standing Standing) View {
-	v := View{Standing: standing, Now: at(s.clock(w, i)), Window: time.Duration(max(s.peers[i].window, w.longest)) * unit}
+	v := View{
+		Standing: standing, Now: at(s.clock(w, i)),
+		Window: time.Duration(max(s.peers[i].window, w.longest)) * unit,
+	}
 	for _, o := range w.owners[:w.ownerCount] {
 		if o.live && int(o.by) == i {
 			v.Reserved = later(v.Reserved, at(o.to))
@@ -122,14 +127,16 @@ func (s scope) step(w world, i int, before, after Floor) (string, error) {
 	case p.wrong:
 		return "", fmt.Errorf("a refused clock settles %+v", after)
 	case after.From.Before(at(c + w.longest + 1)):
-		return "", fmt.Errorf("member %d, whose clock shows %d, settles %d; the longest window is %d", i, c, instant(after.From), w.longest)
+		return "", fmt.Errorf("member %d, whose clock shows %d, settles %d; the longest window is %d", i, c,
+			instant(after.From), w.longest)
 	case before == after:
 		return "Keeps", nil
 	}
 	return "Settles", nil
 }
 
-// next calls to for each transition: with the step of the model that it is, or nothing, or with the error that it is none.
+// next calls to for each transition: with the step of the model that it is, or nothing, or with the error that it is
+// none.
 func (s scope) next(w world, to func(step string, w world, err error)) {
 	if w.now < s.until {
 		n := w
@@ -202,7 +209,8 @@ func (s scope) claim(w world, i int, to func(string, world, error)) {
 			}
 			n.store = w.store.put(after)
 			n.longest = max(n.longest, n.store.window)
-		case verdict == Claim && w.told && int(w.ownerCount) < len(w.owners): // else it is assumed that it does not happen
+		case verdict == Claim && w.told && int(w.ownerCount) < len(w.owners):
+			// else it is assumed that it does not happen
 			step, n, err = s.begin(w, i)
 		}
 		to(step, n, err)
@@ -219,7 +227,8 @@ func (s scope) begin(w world, i int) (string, world, error) {
 	case w.store.open || c < w.store.from:
 		err = fmt.Errorf("member %d, whose clock shows %d, claims under %+v", i, c, w.store)
 	case p.window > w.longest:
-		err = fmt.Errorf("member %d claims with a window of %d, and %d is the longest that the store ever had", i, p.window, w.longest)
+		err = fmt.Errorf("member %d claims with a window of %d, and %d is the longest that the store ever had", i,
+			p.window, w.longest)
 	}
 	for _, other := range w.owners[:w.ownerCount] {
 		if other.era != w.era && max(o.from, other.from) < min(o.to, other.to) {

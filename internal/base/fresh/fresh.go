@@ -1,7 +1,7 @@
 // Package fresh makes names and secrets that nobody else makes: not even a copy of this process, as the snapshot of a
-// virtual machine or a checkpoint is, which may go on with the same state of the system's random numbers. So each is made
-// of random bits and of the nanosecond at which it was made. Everything by which a process knows itself or its writes
-// again is from here. Delays and other choices that may come twice are not.
+// virtual machine or a checkpoint is, which may go on with the same state of the system's random numbers. So each is
+// made of random bits and of the nanosecond at which it was made. Everything by which a process knows itself or its
+// writes again is from here. Delays and other choices that may come twice are not.
 package fresh
 
 import (

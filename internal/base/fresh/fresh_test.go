@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Copies of a process may get the same random bits. They make a name at another nanosecond, or under another process ID.
+// Copies of a process may get the same random bits. They make a name at another nanosecond, or under another process
+// ID.
 func TestNamesDifferWhereTheRandomBitsAreTheSame(t *testing.T) {
 	var random [32]byte
 	all := map[[32]byte]bool{}

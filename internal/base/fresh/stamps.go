@@ -3,8 +3,8 @@ package fresh
 import "slices"
 
 // Stamps are the stamps of a writer's writes of one key, each of which carries one of its own. By them the writer knows
-// its writes again after a lost answer, and tells them from those of a copy of itself. The zero value has none. Stamps are
-// not safe for concurrent use.
+// its writes again after a lost answer, and tells them from those of a copy of itself. The zero value has none. Stamps
+// are not safe for concurrent use.
 type Stamps struct {
 	sent []string // of the write that was settled last, and of those since, the oldest first
 }

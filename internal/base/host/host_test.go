@@ -7,7 +7,8 @@ import (
 
 func TestOf(t *testing.T) {
 	for address, want := range map[string]string{
-		"10.1.2.3": "10.1.2.3/32", "::ffff:10.1.2.3": "10.1.2.3/32", "2001:db8::1:2": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
+		"10.1.2.3": "10.1.2.3/32", "::ffff:10.1.2.3": "10.1.2.3/32", "2001:db8::1:2": "2001:db8::/64",
+		"fe80::1%eth0": "fe80::/64",
 	} {
 		a, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(address, "1234"))
 		if err != nil {

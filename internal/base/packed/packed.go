@@ -1,5 +1,5 @@
-// Package packed writes and reads IDs of 8 bytes each, big-endian, one after the other: the answers over HTTP to callers that
-// accept application/octet-stream.
+// Package packed writes and reads IDs of 8 bytes each, big-endian, one after the other: the answers over HTTP to
+// callers that accept application/octet-stream.
 package packed
 
 import (
@@ -23,7 +23,8 @@ func Append(b []byte, ids ...firn.ID) []byte {
 	return b
 }
 
-// Read fills ids from b. An error is returned when b holds more or fewer IDs, or one below zero; ids may then be filled in part.
+// Read fills ids from b. An error is returned when b holds more or fewer IDs, or one below zero; ids may then be filled
+// in part.
 func Read(ids []firn.ID, b []byte) error {
 	if len(b) != len(ids)*Size {
 		return fmt.Errorf("%d bytes; want %d for %d IDs", len(b), len(ids)*Size, len(ids))

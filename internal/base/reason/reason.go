@@ -1,5 +1,5 @@
-// Package reason has errors carry, for programs, why they happened: in a word, which the service sends as the code of the error,
-// see package codes. Errors of other types say theirs with a method Reason() string.
+// Package reason has errors carry, for programs, why they happened: in a word, which the service sends as the code of
+// the error, see package codes. Errors of other types say theirs with a method Reason() string.
 package reason
 
 import "errors"

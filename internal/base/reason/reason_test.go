@@ -23,7 +23,8 @@ func TestOf(t *testing.T) {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
-	if err := With("refused", plain); err.Error() != "plain" || !errors.Is(err, plain) || With("", plain) != plain || Of(nil) != "" {
+	if err := With("refused", plain); err.Error() != "plain" || !errors.Is(err, plain) || With("", plain) != plain ||
+		Of(nil) != "" {
 		t.Errorf("%v wraps %v: %v", err, plain, errors.Is(err, plain))
 	}
 }

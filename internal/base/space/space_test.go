@@ -28,7 +28,8 @@ func TestLow(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if r, ok := Of(t.TempDir()); runtime.GOOS == "linux" && (!ok || r.Free <= 0 || r.Share <= 0 || r.Share > 1 || r.Inodes > 1) {
+	if r, ok := Of(t.TempDir()); runtime.GOOS == "linux" &&
+		(!ok || r.Free <= 0 || r.Share <= 0 || r.Share > 1 || r.Inodes > 1) {
 		t.Errorf("a directory has %+v, %v", r, ok)
 	}
 	if r, ok := Of("/nothing/here"); ok {

@@ -1,5 +1,5 @@
-// Package throttle keeps a log readable when the same thing happens thousands of times a second: it writes the first lines of
-// each kind in a period, and then one line that counts the others.
+// Package throttle keeps a log readable when the same thing happens thousands of times a second: it writes the first
+// lines of each kind in a period, and then one line that counts the others.
 //
 // Lines that must all be written go through All.
 package throttle
@@ -22,13 +22,13 @@ const (
 	// maxKinds is how many kinds it distinguishes at a time. The lines of further kinds are counted together.
 	maxKinds = 1000
 
-	// maxPlaces is how many kinds it distinguishes by where their lines come from at a time, beside those. The lines of further places are
-	// counted by the rest of their kind.
+	// maxPlaces is how many kinds it distinguishes by where their lines come from at a time, beside those. The lines of
+	// further places are counted by the rest of their kind.
 	maxPlaces = 1000
 )
 
-// Log writes lines to a logger, at most First of each kind in a Period. Make it with New or NewOnce. A nil Log writes nothing. Its
-// methods are safe for concurrent use.
+// Log writes lines to a logger, at most First of each kind in a Period. Make it with New or NewOnce. A nil Log writes
+// nothing. Its methods are safe for concurrent use.
 type Log struct {
 	log   *slog.Logger
 	first int // lines of a kind in a period
@@ -57,13 +57,14 @@ func New(log *slog.Logger) *Log { return &Log{log: log, first: First, kinds: map
 // NewOnce returns a Log that writes one line of each kind in a Period, instead of First.
 func NewOnce(log *slog.Logger) *Log { return &Log{log: log, first: 1, kinds: map[kind]*count{}} }
 
-// Write writes a line, unless the period has First lines of its kind already. Lines with the same level, message and more
-// are of one kind. more may be empty, and must be one of few values: not text that callers send.
+// Write writes a line, unless the period has First lines of its kind already. Lines with the same level, message and
+// more are of one kind. more may be empty, and must be one of few values: not text that callers send.
 func (l *Log) Write(level slog.Level, more, message string, args ...any) {
 	l.WriteFrom("", level, more, message, args...)
 }
 
-// WriteFrom is Write for lines that are counted by where they come from, too, so that one place hides no other: an address.
+// WriteFrom is Write for lines that are counted by where they come from, too, so that one place hides no other: an
+// address.
 func (l *Log) WriteFrom(place string, level slog.Level, more, message string, args ...any) {
 	if l == nil || !l.log.Enabled(context.Background(), level) {
 		return
@@ -125,7 +126,8 @@ func (l *Log) endLocked(k kind, c *count) {
 		l.placed--
 	}
 	if c.leftOut > 0 {
-		l.log.Log(context.Background(), k.level, "lines were left out: there were too many", "of", k.message, "kind", strings.TrimSpace(k.more+" "+k.place), "left_out", c.leftOut)
+		l.log.Log(context.Background(), k.level, "lines were left out: there were too many", "of", k.message, "kind",
+			strings.TrimSpace(k.more+" "+k.place), "left_out", c.leftOut)
 	}
 }
 

@@ -37,8 +37,8 @@ func (j *journal) take(t *testing.T, text string) (written, leftOut int) {
 	return written, leftOut
 }
 
-// Thousands of lines become a bounded number, and a line at the end of the period, or when the log is flushed, counts those
-// that were left out.
+// Thousands of lines become a bounded number, and a line at the end of the period, or when the log is flushed, counts
+// those that were left out.
 func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -57,18 +57,21 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 		}
 		flood()
 		if written, leftOut := j.take(t, "refused"); written != First || leftOut != 0 {
-			t.Errorf("of %d lines %d are written, and %d said to be left out; want %d and none yet", lines, written, leftOut, First)
+			t.Errorf("of %d lines %d are written, and %d said to be left out; want %d and none yet", lines, written,
+				leftOut, First)
 		}
 		time.Sleep(Period)
 		synctest.Wait()
 		if written, leftOut := j.take(t, "refused"); written != 0 || leftOut != lines-First {
-			t.Errorf("after the period %d are written, and %d said to be left out; want 0 and %d", written, leftOut, lines-First)
+			t.Errorf("after the period %d are written, and %d said to be left out; want 0 and %d", written,
+				leftOut, lines-First)
 		}
 		time.Sleep(Period)
 		flood() // the next period is like the first
 		l.Flush()
 		if written, leftOut := j.take(t, "refused"); written != First || leftOut != lines-First {
-			t.Errorf("in another period %d are written, and %d said to be left out; want %d and %d", written, leftOut, First, lines-First)
+			t.Errorf("in another period %d are written, and %d said to be left out; want %d and %d", written, leftOut,
+				First, lines-First)
 		}
 		time.Sleep(2 * Period)
 		l.Flush()

@@ -17,11 +17,11 @@ import (
 // refused, as Unix sockets have no SYN queue.
 const backlog = 4096
 
-// Listen listens on a path, with the permissions of mode. A socket that a dead process left there is replaced. The listener
-// removes the socket when it is closed, unless the file is another one by then.
+// Listen listens on a path, with the permissions of mode. A socket that a dead process left there is replaced. The
+// listener removes the socket when it is closed, unless the file is another one by then.
 //
-// An error is returned when another process listens there, when the path exists and is no socket, and when the directory
-// can't be written. Then nothing has changed.
+// An error is returned when another process listens there, when the path exists and is no socket, and when the
+// directory can't be written. Then nothing has changed.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	unlock, err := lock(path)
 	if err != nil {
@@ -58,8 +58,8 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	return l, err
 }
 
-// listen begins to listen on a bound socket. Before it does nobody can connect, whatever the umask has made of the mode of
-// the socket's file: so the file gets its mode first.
+// listen begins to listen on a bound socket. Before it does nobody can connect, whatever the umask has made of the mode
+// of the socket's file: so the file gets its mode first.
 func listen(fd int, file *os.File, path string, mode fs.FileMode) (net.Listener, error) {
 	if err := chmod(path, mode.Perm()); err != nil {
 		return nil, reason(err)
@@ -84,8 +84,9 @@ var chmod = os.Chmod
 // lockWithin is how long another process that is about to listen on the same path may take; less in tests.
 var lockWithin = 5 * time.Second
 
-// lock keeps two processes that start at once from taking each other's new socket for that of a dead process. It locks a file of
-// this user alone, which exists for that moment: anybody who can read the directory could keep a lock on that.
+// lock keeps two processes that start at once from taking each other's new socket for that of a dead process. It locks
+// a file of this user alone, which exists for that moment: anybody who can read the directory could keep a lock on
+// that.
 func lock(path string) (unlock func(), err error) {
 	path += ".lock"
 	for deadline := time.Now().Add(lockWithin); ; time.Sleep(5 * time.Millisecond) {
@@ -99,7 +100,8 @@ func lock(path string) (unlock func(), err error) {
 				_ = f.Close()
 			}, nil
 		case time.Now().After(deadline):
-			return nil, fmt.Errorf("another process has locked %s for %v; end it, or choose another path", path, lockWithin)
+			return nil, fmt.Errorf("another process has locked %s for %v; end it, or choose another path",
+				path, lockWithin)
 		}
 	}
 }
@@ -113,7 +115,8 @@ func tryLock(path string) (*os.File, error) {
 	made, err := f.Stat()
 	if err == nil {
 		if stat, ok := made.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
-			err = fmt.Errorf("%s belongs to user %d, who may keep it locked; remove it, or choose another directory", path, stat.Uid)
+			err = fmt.Errorf("%s belongs to user %d, who may keep it locked; remove it, or choose another directory",
+				path, stat.Uid)
 		}
 	}
 	if err == nil {
@@ -134,8 +137,8 @@ func tryLock(path string) (*os.File, error) {
 	return nil, err
 }
 
-// Living reports whether a process listens on a path. An error is returned when what is there is no socket, or when it can't
-// be found out.
+// Living reports whether a process listens on a path. An error is returned when what is there is no socket, or when it
+// can't be found out.
 func Living(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -178,7 +181,8 @@ type listener struct {
 	once sync.Once
 }
 
-// Close removes the socket while it still listens: nobody can take it for that of a dead process and replace it meanwhile.
+// Close removes the socket while it still listens: nobody can take it for that of a dead process and replace it
+// meanwhile.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.made) {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// WithPeer returns an accepted connection whose remote address names the user and the process at the other end: over a Unix
-// socket there is no other address, for logs. Other connections it returns as they are.
+// WithPeer returns an accepted connection whose remote address names the user and the process at the other end: over a
+// Unix socket there is no other address, for logs. Other connections it returns as they are.
 func WithPeer(c net.Conn) net.Conn {
 	u, ok := c.(*net.UnixConn)
 	if !ok {

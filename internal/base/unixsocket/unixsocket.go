@@ -1,5 +1,6 @@
-// Package unixsocket listens on Unix sockets, and connects to them. Their addresses begin with "unix:", and go on with an
-// absolute path: unix:/run/firn/firn.sock. The mode of a socket's file decides which users of the machine can connect.
+// Package unixsocket listens on Unix sockets, and connects to them. Their addresses begin with "unix:", and go on with
+// an absolute path: unix:/run/firn/firn.sock. The mode of a socket's file decides which users of the machine can
+// connect.
 package unixsocket
 
 import (
@@ -24,13 +25,15 @@ const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // Is reports whether an address is that of a Unix socket.
 func Is(address string) bool { return strings.HasPrefix(address, Scheme) }
 
-// Parse returns the path in an address. An error is returned when the address is of another kind, or the path is relative,
-// longer than the system takes (107 bytes on Linux, 103 on macOS), or has spaces or characters that can't be printed.
+// Parse returns the path in an address. An error is returned when the address is of another kind, or the path is
+// relative, longer than the system takes (107 bytes on Linux, 103 on macOS), or has spaces or characters that can't be
+// printed.
 func Parse(address string) (path string, err error) {
 	path, ok := strings.CutPrefix(address, Scheme)
 	switch {
 	case !ok || !filepath.IsAbs(path):
-		return "", fmt.Errorf("%.120q is not the address of a Unix socket; want one with an absolute path, such as unix:/run/firn/firn.sock", address)
+		return "", fmt.Errorf("%.120q is not the address of a Unix socket; want one with an absolute path, such as "+
+			"unix:/run/firn/firn.sock", address)
 	case strings.ContainsFunc(path, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
 		return "", fmt.Errorf("the path %q has a space or a character that can't be printed; want a path without", path)
 	}
@@ -59,7 +62,8 @@ func AddressOf(a net.Addr) string {
 // URL returns the URL for requests over HTTP to a Unix socket: their transport must connect to the socket itself.
 const URL = "http://localhost"
 
-// Transport returns a copy of a transport that connects to a Unix socket instead of the hosts in URLs, and uses no proxy.
+// Transport returns a copy of a transport that connects to a Unix socket instead of the hosts in URLs, and uses no
+// proxy.
 func Transport(t *http.Transport, path string) *http.Transport {
 	t = t.Clone()
 	t.Proxy = nil
@@ -71,7 +75,8 @@ func Transport(t *http.Transport, path string) *http.Transport {
 
 const dialWithin = 5 * time.Second
 
-// ParseURL reads an address or a URL of a server. A Unix socket becomes a URL with the scheme unix, no host, and its path.
+// ParseURL reads an address or a URL of a server. A Unix socket becomes a URL with the scheme unix, no host, and its
+// path.
 func ParseURL(text string) (*url.URL, error) {
 	if !Is(text) {
 		return url.Parse(text)

@@ -95,7 +95,8 @@ func TestModeIsNeverWider(t *testing.T) {
 			asked := false
 			chmod = func(name string, mode fs.FileMode) error {
 				asked = true
-				if c, err := net.Dial("unix", path); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EACCES) {
+				if c, err := net.Dial("unix", path); !errors.Is(err, syscall.ECONNREFUSED) &&
+					!errors.Is(err, syscall.EACCES) {
 					t.Errorf("%v, %v before the socket has its mode", c, err)
 				}
 				return os.Chmod(name, mode)
@@ -151,7 +152,8 @@ func TestOthersAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := mode(t, path)
-		if _, err := Listen(path, 0o600); err == nil || !strings.HasPrefix(err.Error(), "what is there is not a socket; ") || mode(t, path) != before {
+		if _, err := Listen(path, 0o600); err == nil ||
+			!strings.HasPrefix(err.Error(), "what is there is not a socket; ") || mode(t, path) != before {
 			t.Errorf("%s: %v", what, err)
 		}
 		_ = os.Remove(path)
@@ -188,13 +190,16 @@ func TestOneListens(t *testing.T) {
 
 // Who comes while another is about to listen waits for it, and does not take its new socket for that of a dead process.
 func TestOthersWait(t *testing.T) {
-	defer func(mode func(string, fs.FileMode) error, within time.Duration) { chmod, lockWithin = mode, within }(chmod, lockWithin)
+	defer func(mode func(string, fs.FileMode) error, within time.Duration) {
+		chmod, lockWithin = mode, within
+	}(chmod, lockWithin)
 	path, came := place(t), false
 	lockWithin = 20 * time.Millisecond
 	chmod = func(name string, mode fs.FileMode) error {
 		if !came { // the second does not come so far
 			came = true
-			if _, err := Listen(path, 0o600); err == nil || !strings.HasPrefix(err.Error(), "another process has locked "+path+".lock") {
+			if _, err := Listen(path, 0o600); err == nil ||
+				!strings.HasPrefix(err.Error(), "another process has locked "+path+".lock") {
 				t.Errorf("it did not wait: %v", err)
 			}
 		}
@@ -206,8 +211,8 @@ func TestOthersWait(t *testing.T) {
 	}
 }
 
-// Whoever may read the directory can lock it, and keeps nobody from listening there. The lock that counts is a file that is
-// gone afterwards; one of another user is refused, and not waited for.
+// Whoever may read the directory can lock it, and keeps nobody from listening there. The lock that counts is a file
+// that is gone afterwards; one of another user is refused, and not waited for.
 func TestNobodyElseHoldsTheLock(t *testing.T) {
 	path := place(t)
 	dir, err := os.Open(filepath.Dir(path))
@@ -258,7 +263,9 @@ func TestCloseRemovesOnlyItsOwn(t *testing.T) {
 
 func TestTransport(t *testing.T) {
 	l := mustListen(t, place(t), 0o600)
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Host)
+	}))
 	_ = s.Listener.Close()
 	s.Listener = l
 	s.Start()
@@ -292,7 +299,8 @@ func TestPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer accepted.Close()
-	if got, want := WithPeer(accepted).RemoteAddr().String(), "user "+strconv.Itoa(os.Getuid())+", process "+strconv.Itoa(os.Getpid()); got != want {
+	if got, want := WithPeer(accepted).RemoteAddr().String(),
+		"user "+strconv.Itoa(os.Getuid())+", process "+strconv.Itoa(os.Getpid()); got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // This file explores the protocol exhaustively: it runs Step itself, for one sequencer of two node IDs on one member,
-// through every order of everything that can happen. The log grants and revokes, sessions end, others claim, the process
-// crashes, horizons are reached, answers come late or never.
+// through every order of everything that can happen. The log grants and revokes, sessions end, others claim, the
+// process crashes, horizons are reached, answers come late or never.
 //
 // In each of these worlds check says what must hold, and from each of them the member comes to rest as it should once
 // the rest of the world is kind to it, see kind.
@@ -91,7 +91,8 @@ func (w *world) check(before world, e Event) string {
 		return fmt.Sprintf("%v of slot %d, which is %v", a.Kind, a.Slot, w.state.Tenures[a.Slot].Phase)
 	case a.Kind == Claim && (w.grant.Kind != Granted || w.state.find(Free) < 0 || w.state.find(Claimed) >= 0):
 		return "a claim that should not be"
-	case a.Kind == Decline && (w.state.Grant.Kind != Granted || w.state.Alone || w.state.Behind > MostDeclines || w.state.find(Used) >= 0):
+	case a.Kind == Decline &&
+		(w.state.Grant.Kind != Granted || w.state.Alone || w.state.Behind > MostDeclines || w.state.find(Used) >= 0):
 		return "a decline that should not be"
 	}
 	return ""
@@ -128,7 +129,14 @@ func (w world) nextOfTheLog(visit func(string, world, string)) {
 	if w.grant.Kind == Destroyed {
 		return
 	}
-	for _, g := range []Grant{{Kind: Rejoining}, {Kind: InLine}, {Kind: Granted}, {Kind: Granted, Node: 1}, {Kind: Unwanted}, {Kind: Destroyed}} {
+	for _, g := range []Grant{
+		{Kind: Rejoining},
+		{Kind: InLine},
+		{Kind: Granted},
+		{Kind: Granted, Node: 1},
+		{Kind: Unwanted},
+		{Kind: Destroyed},
+	} {
 		n := w
 		g.Member = now
 		n.grant = g
@@ -456,8 +464,8 @@ func explore(visited func(world)) (worlds int, violation string) {
 	return len(seen), ""
 }
 
-// comesToRest has the rest of the world be kind, and says what is wrong if the member does not come to rest as it should.
-// known are worlds from which it does.
+// comesToRest has the rest of the world be kind, and says what is wrong if the member does not come to rest as it
+// should. known are worlds from which it does.
 func comesToRest(w world, to Kind, known map[key]bool) string {
 	var way []world
 	fails := func(why string) string {
@@ -529,8 +537,8 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// A clock that is behind every floor is found out after a few node IDs, however many there are; and at once when there is
-// only one.
+// A clock that is behind every floor is found out after a few node IDs, however many there are; and at once when there
+// is only one.
 func TestDeclinesAreBounded(t *testing.T) {
 	for _, nodes := range []int64{1, 2, 100} {
 		var s State

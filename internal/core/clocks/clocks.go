@@ -106,7 +106,8 @@ func (v Verdict) String() string {
 	}
 }
 
-// text returns the absolute value of a duration in text such as "2h0m" or "59m56s", rounded to seconds from a minute on.
+// text returns the absolute value of a duration in text such as "2h0m" or "59m56s", rounded to seconds from a minute
+// on.
 func text(d time.Duration) string {
 	d = d.Abs().Round(100 * time.Millisecond)
 	if d < time.Minute {

@@ -30,7 +30,8 @@ func TestJudge(t *testing.T) {
 		{at(-2*hour, -2*hour), Ahead, "2h0m ahead of 2 of 2 others"},
 		{at(hour-4*s, hour-4*s), Behind, "59m56s behind 2 of 2 others"},
 		{at(11*s, 12*s), Behind, "11.5s behind 2 of 2 others"},
-		{at(11*s, 22*s), Tied, "tied: 0 of 2 others agree with this clock, and 2 do not"}, // they differ from each other
+		// they differ from each other
+		{at(11*s, 22*s), Tied, "tied: 0 of 2 others agree with this clock, and 2 do not"},
 		{at(hour, -hour), Tied, "tied: 0 of 2 others agree with this clock, and 2 do not"},
 		{at(0, hour), Agreed, "agreed"},
 		{at(0, hour, hour), Tied, "tied: 1 of 3 others agree with this clock, and 2 do not"}, // two against two
@@ -42,9 +43,22 @@ func TestJudge(t *testing.T) {
 		{[]Reading{Read(time.Unix(0, 0), time.Unix(10, 0), 11*s)}, Agreed, "agreed"},
 		{[]Reading{Read(time.Unix(10, 0), time.Unix(10, 0), 11*s)}, Agreed, "agreed"},
 		{[]Reading{Read(time.Unix(13, 0), time.Unix(10, 0), 11*s)}, Unclear, "unclear"},
-		{[]Reading{Read(time.Unix(21, 0), time.Unix(10, 0), 11*s)}, Tied, "tied: 0 of 1 others agree with this clock, and 1 do not"},
-		{[]Reading{Read(time.Unix(3600, 0), time.Unix(0, 0), 11*s), Read(time.Unix(3605, 0), time.Unix(0, 0), 11*s)}, Behind, "1h0m3s behind 2 of 2 others"},
-		{[]Reading{Read(time.Unix(1<<40, 0), time.Unix(0, 0), 11*s), Read(time.Unix(1<<40, 0), time.Unix(0, 0), 11*s)}, Behind, "876000h0m behind 2 of 2 others"},
+		{
+			[]Reading{Read(time.Unix(21, 0), time.Unix(10, 0), 11*s)},
+			Tied,
+			"tied: 0 of 1 others agree with this clock, and 1 do not",
+		},
+		{
+			[]Reading{Read(time.Unix(3600, 0), time.Unix(0, 0), 11*s), Read(time.Unix(3605, 0), time.Unix(0, 0), 11*s)},
+			Behind, "1h0m3s behind 2 of 2 others",
+		},
+		{
+			[]Reading{
+				Read(time.Unix(1<<40, 0), time.Unix(0, 0), 11*s),
+				Read(time.Unix(1<<40, 0), time.Unix(0, 0), 11*s),
+			},
+			Behind, "876000h0m behind 2 of 2 others",
+		},
 	} {
 		v := Judge(c.others)
 		if v.Kind != c.want || v.String() != c.text {

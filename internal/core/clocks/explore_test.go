@@ -10,9 +10,9 @@ import (
 )
 
 // This file explores, breadth first, what up to five members make of their clocks by Look and Hear: from clocks of all
-// kinds, through every order of steps, corrections, crashes, writes, ages of what was written, answers that do not come,
-// and judgements. In each world check says who must be served once the rest is kind, and every verdict that puts a member
-// out is looked at.
+// kinds, through every order of steps, corrections, crashes, writes, ages of what was written, answers that do not
+// come, and judgements. In each world check says who must be served once the rest is kind, and every verdict that puts
+// a member out is looked at.
 
 // one is a member: its clock, what its pulse shows, and whether it is out.
 type one struct {
@@ -105,7 +105,8 @@ func (e *explorer) majority(of []one, against one, total int) bool {
 	for _, first := range of { // the one that is furthest behind
 		group := 0
 		for _, m := range of {
-			if ahead := e.clocks[m.clock] - e.clocks[first.clock]; ahead >= 0 && ahead <= Skew && e.apart(m, against) > Skew {
+			if ahead := e.clocks[m.clock] - e.clocks[first.clock]; ahead >= 0 && ahead <= Skew &&
+				e.apart(m, against) > Skew {
 				group++
 			}
 		}

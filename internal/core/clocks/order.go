@@ -9,11 +9,11 @@ import (
 // soon is how far beyond now a time may be that is believed.
 const soon = time.Minute
 
-// Order returns when the entries of a log were written, by the times in them, which are of many clocks, and by their order,
-// which is certain. It is pure. The times that agree with the order, and with now, are those of a longest run that never
-// goes back. They are believed, each other one is as close to its own time as they let it be, and an unknown one, zero,
-// stays so. So a single clock that is wrong spoils the times of its own entries alone. Now counts for nothing where most
-// times are later.
+// Order returns when the entries of a log were written, by the times in them, which are of many clocks, and by their
+// order, which is certain. It is pure. The times that agree with the order, and with now, are those of a longest run
+// that never goes back. They are believed, each other one is as close to its own time as they let it be, and an unknown
+// one, zero, stays so. So a single clock that is wrong spoils the times of its own entries alone. Now counts for
+// nothing where most times are later.
 func Order(told []time.Time, now time.Time) []time.Time {
 	latest := now.Add(soon)
 	later, known := 0, 0
@@ -52,7 +52,8 @@ func Order(told []time.Time, now time.Time) []time.Time {
 	return when
 }
 
-// longestRun returns the places of a longest run of times that never goes back; of several, one of those that end earliest.
+// longestRun returns the places of a longest run of times that never goes back; of several, one of those that end
+// earliest.
 func longestRun(times []time.Time, counts func(time.Time) bool) []int {
 	var ends []int // of the runs of each length that end earliest
 	before := make([]int, len(times))

@@ -49,8 +49,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Whatever the times, the order of the log is kept, right ones are believed while few are wrong, and a time that agrees with
-// its neighbours stays as it is.
+// Whatever the times, the order of the log is kept, right ones are believed while few are wrong, and a time that agrees
+// with its neighbours stays as it is.
 func TestOrderOfMany(t *testing.T) {
 	start := time.Unix(0, 0)
 	for seed := range uint64(2000) {

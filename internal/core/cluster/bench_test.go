@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// churn is a cluster of so many members that share a sequencer, of which each wants so many node IDs, and the entries by
-// which its members are replaced one after the other, forever.
+// churn is a cluster of so many members that share a sequencer, of which each wants so many node IDs, and the entries
+// by which its members are replaced one after the other, forever.
 type churn struct {
 	value    Value
 	position int64
@@ -90,8 +90,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// Members join, at each of many copies of a cluster in turn, as where many members in one process replay one log: none is in
-// the processor's caches when its turn comes. The entries come singly, or some at a time.
+// Members join, at each of many copies of a cluster in turn, as where many members in one process replay one log: none
+// is in the processor's caches when its turn comes. The entries come singly, or some at a time.
 func BenchmarkJoin(b *testing.B) {
 	const members, copies, joins = 1024, 256, 128
 	c := newChurn(members, 1)
@@ -186,7 +186,8 @@ func TestReplayFromACheckpointInBoundedMemory(t *testing.T) {
 		t.Errorf("%d members after %d entries", v.Size(), v.Entries())
 	}
 	t.Logf("%d entries in %v, encoded and decoded: %.0f a second; it holds %d KiB more than at the beginning",
-		5*replaced, time.Since(began).Round(time.Millisecond), float64(5*replaced)/time.Since(began).Seconds(), (heap()-base)>>10)
+		5*replaced, time.Since(began).Round(time.Millisecond), float64(5*replaced)/time.Since(began).Seconds(),
+		(heap()-base)>>10)
 }
 
 // heap is how many bytes are in use.

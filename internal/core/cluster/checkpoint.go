@@ -73,7 +73,10 @@ type wantJSON struct {
 // take 1 MB of JSON, and a quarter of that compressed. An error is returned when a field can't be written as
 // JSON.
 func EncodeCheckpoint(v Value) ([]byte, error) {
-	w := checkpointJSON{Version: Version, Position: v.position, Entries: v.entries, Sequencers: map[string]sequencerCheckpoint{}, Policy: v.Policy()}
+	w := checkpointJSON{
+		Version: Version, Position: v.position, Entries: v.entries,
+		Sequencers: map[string]sequencerCheckpoint{}, Policy: v.Policy(),
+	}
 	w.Region, _ = v.Region()
 	for _, id := range v.ring() {
 		p, _ := v.peers.get(id)
@@ -128,8 +131,9 @@ func expanded(data []byte) ([]byte, error) {
 
 func (s Sequencer) checkpoint() sequencerCheckpoint {
 	w := sequencerCheckpoint{
-		Definition: s.definition, Created: s.created, Allocation: s.changedAllocation(), Drained: slices.Collect(keys(s.drained)),
-		Start: s.free.start,
+		Definition: s.definition, Created: s.created, Allocation: s.changedAllocation(),
+		Drained: slices.Collect(keys(s.drained)),
+		Start:   s.free.start,
 	}
 	line := s.waiting
 	for _, others := range []tree[int64, string]{s.paused, s.holding} {
@@ -211,7 +215,8 @@ func (r checkpointJSON) value() (Value, error) {
 			return v, fmt.Errorf("the member %q is in the ring twice", m.ID)
 		}
 		if m.Joined < 0 || m.Joined > r.Position || joined[m.Joined] {
-			return v, fmt.Errorf("the member %q joined at %d; want 0 to %d, another for each member", m.ID, m.Joined, r.Position)
+			return v, fmt.Errorf("the member %q joined at %d; want 0 to %d, another for each member", m.ID,
+				m.Joined, r.Position)
 		}
 		joined[m.Joined] = true
 		v.peers = v.peers.putMarked(m.ID, &peer{joined: m.Joined, watches: next, watcher: before}, true)
@@ -231,7 +236,8 @@ func (r checkpointJSON) value() (Value, error) {
 			return v, err
 		}
 		if !ok || target.joiner != "" || v.joins.has(j.Joiner) || v.peers.has(j.Joiner) {
-			return v, fmt.Errorf("the join of %q at %q; want a joiner that is no member, and a member that is no other's target", j.Joiner, j.Target)
+			return v, fmt.Errorf("the join of %q at %q; want a joiner that is no member, and a member that is no "+
+				"other's target", j.Joiner, j.Target)
 		}
 		v.hang(j.Joiner, j.Target, *target)
 		v.joins = v.joins.put(j.Joiner, Join{j.Target, j.Accepted})
@@ -261,8 +267,10 @@ func (r checkpointJSON) value() (Value, error) {
 		if err := checkID("id", e.ID); err != nil {
 			return v, err
 		}
-		if e.At <= at || e.At > r.Position || v.expelled.has(e.ID) || v.peers.has(e.ID) || v.joins.has(e.ID) || v.expelled.len() == maxExpelled {
-			return v, fmt.Errorf("%q expelled at %d; want rising positions up to %d, at most %d, and each ID once, no member and no joiner", e.ID, e.At, r.Position, maxExpelled)
+		if e.At <= at || e.At > r.Position || v.expelled.has(e.ID) || v.peers.has(e.ID) || v.joins.has(e.ID) ||
+			v.expelled.len() == maxExpelled {
+			return v, fmt.Errorf("%q expelled at %d; want rising positions up to %d, at most %d, and each ID once, no "+
+				"member and no joiner", e.ID, e.At, r.Position, maxExpelled)
 		}
 		at = e.At
 		v.expelled, v.expulsions = v.expelled.put(e.ID, at), v.expulsions.put(at, e.ID)
@@ -282,7 +290,10 @@ func (r checkpointJSON) value() (Value, error) {
 }
 
 func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Sequencer, error) {
-	s := Sequencer{definition: r.Definition, region: region, allocation: r.Definition.Allocation.Plain(), created: r.Created}
+	s := Sequencer{
+		definition: r.Definition, region: region, allocation: r.Definition.Allocation.Plain(),
+		created: r.Created,
+	}
 	if r.Allocation != nil {
 		s.allocation = r.Allocation.Plain()
 		if err := s.allocation.Validate(); err != nil {
@@ -331,7 +342,8 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 	since := s.created
 	for _, j := range r.Wanting {
 		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || j.Since > v.position || !j.sound() {
-			return s, fmt.Errorf("the attach of %q at %d; want each member once, rising positions, a valid range of node IDs, and at most as many of these as it wants, up to %d", j.Member, j.Since, MaxNodeIDs)
+			return s, fmt.Errorf("the attach of %q at %d; want each member once, rising positions, a valid range of "+
+				"node IDs, and at most as many of these as it wants, up to %d", j.Member, j.Since, MaxNodeIDs)
 		}
 		since = j.Since
 		w := &want{member: j.Member, since: j.Since, most: max(j.Most, 1)}
@@ -390,5 +402,7 @@ func (j wantJSON) sound() bool {
 		return j.From == nil && j.To == nil
 	}
 	within := Range{From: *j.From, To: *j.To}
-	return 0 <= within.From && within.From <= within.To && !slices.ContainsFunc(j.held(), func(node int64) bool { return !within.Holds(node) })
+	return 0 <= within.From && within.From <= within.To && !slices.ContainsFunc(j.held(), func(node int64) bool {
+		return !within.Holds(node)
+	})
 }

@@ -53,11 +53,13 @@ func sample(t testing.TB) Value {
 
 func TestCheckpointIsAsDocumented(t *testing.T) {
 	v := sample(t)
-	const want = `ring a>b>c; f accepted at a; orders 0:b 1:c, waiting a; spare 100:b, drained a c, for 7 members; expelled d e`
+	const want = `ring a>b>c; f accepted at a; orders 0:b 1:c, waiting a; spare 100:b, drained a c, for 7 members; ` +
+		`expelled d e`
 	if v.String() != want {
 		t.Fatalf("have %s\nwant %s", v, want)
 	}
-	if back := restore(t, checkpoint(t, v)); back.String() != want || back.Position() != v.Position() || back.Entries() != 25 {
+	if back := restore(t, checkpoint(t, v)); back.String() != want || back.Position() != v.Position() ||
+		back.Entries() != 25 {
 		t.Errorf("have %s at %d after %d", back, back.Position(), back.Entries())
 	}
 }
@@ -171,7 +173,10 @@ func TestDamagedPolicyIsRefused(t *testing.T) {
 		{`,"serves":"y"`, ``, "has the node ID 0"},
 		{`"serves":"y"`, `"serves":"z"`, `serves "z"`},
 		{`"drained":["b"]`, `"drained":[]`, ""},
-		{`"policy":[{"sequencer":"x","percent":50},{"sequencer":"y","percent":50}]`, `"policy":[]`, "want a sequencer of the policy"},
+		{
+			`"policy":[{"sequencer":"x","percent":50},{"sequencer":"y","percent":50}]`, `"policy":[]`,
+			"want a sequencer of the policy",
+		},
 		{`,"node":1}`, `}`, "free or held"},
 	})
 	random := rand.New(rand.NewPCG(2, 4))
@@ -219,14 +224,18 @@ func TestDamagedNodeIDsAreRefused(t *testing.T) {
 
 // A checkpoint that an older version wrote.
 func TestCheckpointOfVersion1(t *testing.T) {
-	const definition = `"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
+	const definition = `"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,` +
+		`"node_bits":10,"sequence_bits":12,"node_lowest":false}`
 	v, err := DecodeCheckpoint([]byte(`{"version":1,"position":48,"entries":17,` +
 		`"ring":[{"id":"a","joined":0},{"id":"b","joined":9},{"id":"c","joined":18}],` +
 		`"joins":[{"joiner":"d","target":"a","accepted":true}],` +
 		`"sequencers":{"orders":{"definition":{"nodes":2,"allocation":{"kind":"all"},` + definition + `,"created":21,` +
-		`"wanting":[{"member":"b","since":24,"node":0},{"member":"c","since":27,"node":1},{"member":"a","since":30,"from":1,"to":1}],"fresh":null,"freed":null},` +
-		`"spare":{"definition":{"nodes":1024,"allocation":{"kind":"percent","percent":50},` + definition + `,"created":33,` +
-		`"wanting":[{"member":"b","since":39,"from":100,"to":200,"node":100}],"fresh":[[1,99],[101,1023]],"freed":[0]}}}`))
+		`"wanting":[{"member":"b","since":24,"node":0},{"member":"c","since":27,"node":1},{"member":"a","since":30,` +
+		`"from":1,"to":1}],"fresh":null,"freed":null},` +
+		`"spare":{"definition":{"nodes":1024,"allocation":{"kind":"percent","percent":50},` + definition +
+		`,"created":33,` +
+		`"wanting":[{"member":"b","since":39,"from":100,"to":200,"node":100}],"fresh":[[1,99],[101,1023]],` +
+		`"freed":[0]}}}`))
 	const want = `ring a>b>c; d accepted at a; orders 0:b 1:c, waiting a; spare 100:b`
 	if err != nil || v.String() != want {
 		t.Fatalf("have %s, %v\nwant %s", v, err, want)
@@ -288,8 +297,10 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	f.Add(checkpoint(f, sample(f)))
 	f.Add(checkpoint(f, Value{}))
 	f.Add(checkpoint(f, joined(f, shared(f, Share{"a", 75}, Share{"b", 0}), "m")))
-	f.Add(checkpoint(f, must(f, joined(f, Value{}, "a"), CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})}, Attach{"s", "a", nil, 3})))
-	f.Add([]byte(`{"version":1,"ring":[{"id":"a","joined":0}],"joins":[{"joiner":"b","target":"a"}],"sequencers":null}`))
+	f.Add(checkpoint(f, must(f, joined(f, Value{}, "a"),
+		CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})}, Attach{"s", "a", nil, 3})))
+	f.Add([]byte(`{"version":1,"ring":[{"id":"a","joined":0}],"joins":[{"joiner":"b","target":"a"}],` +
+		`"sequencers":null}`))
 	f.Add([]byte(`{"version":1,"position":-1,"ring":[{"id":"a"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) { acceptedIsSound(t, data) })
 }
@@ -311,7 +322,8 @@ func TestZeroValue(t *testing.T) {
 	_, watched := v.Watched("a")
 	_, pending := v.Pending("a")
 	_, sequencer := v.Sequencer("a")
-	if v.Position() != 0 || v.Entries() != 0 || v.Size() != 0 || v.Candidates() != 0 || v.Recorder() != "" || watched || pending ||
+	if v.Position() != 0 || v.Entries() != 0 || v.Size() != 0 || v.Candidates() != 0 || v.Recorder() != "" || watched ||
+		pending ||
 		sequencer || v.IsMember("a") || len(v.Members()) != 0 || Watches(v, "a") != nil {
 		t.Error("it is not empty")
 	}

@@ -270,7 +270,8 @@ func (c CreateSequencer) validate() error {
 	}
 	nodes, err := c.Region.Nodes(c.Definition)
 	if err == nil && c.Start != 0 && !nodes.Holds(c.Start) {
-		err = fmt.Errorf("it starts at the node ID %d; want %d to %d, or 0 for the lowest", c.Start, nodes.From, nodes.To)
+		err = fmt.Errorf("it starts at the node ID %d; want %d to %d, or 0 for the lowest", c.Start,
+			nodes.From, nodes.To)
 	}
 	return err
 }
@@ -336,7 +337,8 @@ func checkShares(shares []Share) error {
 		case names[s.Sequencer]:
 			return fmt.Errorf("two shares for the sequencer %q; want one", s.Sequencer)
 		case s.Percent < 0 || s.Percent > 100:
-			return fmt.Errorf("a share of %d percent for the sequencer %q; want 1 to 100, or 0 for the rest", s.Percent, s.Sequencer)
+			return fmt.Errorf("a share of %d percent for the sequencer %q; want 1 to 100, or 0 for the rest",
+				s.Percent, s.Sequencer)
 		case s.Percent == 0 && rest:
 			return errors.New("two shares of 0 percent, the rest; want at most one")
 		}

@@ -24,8 +24,9 @@ func readable(version int) bool { return version == 1 || version == Version }
 type Entry struct {
 	Position int64     // 0 or more; positions ascend, with gaps
 	At       time.Time // when it was sent, by its sender's clock, in milliseconds; zero if unknown. It decides nothing
-	Who      string    // which operator asked for it, in at most MaxWho bytes; empty: none did, or that is unknown. It decides nothing
-	Command  Command
+	// which operator asked for it, in at most MaxWho bytes; empty: none did, or that is unknown. It decides nothing
+	Who     string
+	Command Command
 }
 
 // entryJSON is an entry as JSON. In the store, which gives it its position, that field is absent.
@@ -221,8 +222,8 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 }
 
 // ParseEntry reads an entry from a JSON object with "position", "command", "args" and optionally "version", and
-// "believed", which servers add where they doubt "at", and which says nothing here. An *UnreadableError is returned when
-// data is anything else.
+// "believed", which servers add where they doubt "at", and which says nothing here. An *UnreadableError is returned
+// when data is anything else.
 func ParseEntry(data []byte) (Entry, error) {
 	var r struct {
 		entryJSON

@@ -94,10 +94,14 @@ func (x *exploration) explore() *violation {
 func (x *exploration) begin() {
 	var v Value
 	if x.nodes > 0 {
-		v, _ = Apply(v, Entry{Position: 1, Command: CreateSequencer{Sequencer: watchedSequencer, Definition: small(x.nodes, Allocation{})}})
+		v, _ = Apply(v, Entry{
+			Position: 1,
+			Command:  CreateSequencer{Sequencer: watchedSequencer, Definition: small(x.nodes, Allocation{})},
+		})
 	}
 	if x.policy {
-		v, _ = Apply(v, Entry{Position: 2, Command: CreateSequencer{Sequencer: "other", Definition: small(x.nodes, Allocation{})}})
+		v, _ = Apply(v,
+			Entry{Position: 2, Command: CreateSequencer{Sequencer: "other", Definition: small(x.nodes, Allocation{})}})
 		v, _ = Apply(v, Entry{Position: 3, Command: SetPolicy{[]Share{{watchedSequencer, 50}, {"other", 50}}}})
 	}
 	x.first = world{base: x.number(v), late: noEntry, left: x.budget}

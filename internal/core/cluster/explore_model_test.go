@@ -23,7 +23,8 @@ const lag = 16
 
 const noEntry = ^entry(0)
 
-// live is a running peer, under its current ID: how much of the log it has applied, and some flags. Zero: there is none.
+// live is a running peer, under its current ID: how much of the log it has applied, and some flags. Zero: there is
+// none.
 type live uint16
 
 const (

@@ -15,10 +15,11 @@ import (
 //
 // The promises: values reached by the same entries are equal; the members are always in one ring; no node ID of a
 // sequencer has two members; no member wants a node ID that is free or that one with two more has; no member with a
-// pulse is taken out, but by a joiner that hears nothing of it; and whatever has happened, once nothing goes wrong any more, all live peers become members, all
-// dead ones are gone, and no peer owes anything.
+// pulse is taken out, but by a joiner that hears nothing of it; and whatever has happened, once nothing goes wrong any
+// more, all live peers become members, all dead ones are gone, and no peer owes anything.
 
-var deeper = flag.Bool("deeper", false, "explore more, for minutes and in 3 GB: go test -v -run Explore ./internal/core/cluster -deeper -timeout 1h")
+var deeper = flag.Bool("deeper", false,
+	"explore more, for minutes and in 3 GB: go test -v -run Explore ./internal/core/cluster -deeper -timeout 1h")
 
 // What is explored. Where the lag is the greatest that there is, a peer may be as far behind as it likes: no
 // longer log comes about. In the others no peer can append while the slowest one is as far behind as the lag.
@@ -93,7 +94,8 @@ func exploreAll(t *testing.T, scopes []scope) {
 	for _, sc := range scopes {
 		began := time.Now()
 		x, wrong := explore(sc, realRules())
-		t.Logf("%+v: %d worlds, %d good, %d values, %.1f s", sc, len(x.worlds), x.good, len(x.values), time.Since(began).Seconds())
+		t.Logf("%+v: %d worlds, %d good, %d values, %.1f s", sc, len(x.worlds), x.good, len(x.values),
+			time.Since(began).Seconds())
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
@@ -154,7 +156,8 @@ func TestExploreByAnyName(t *testing.T) {
 			t.Errorf("%+v: %d worlds, but %d when named first", c.scope, len(x.worlds), len(both.worlds))
 		}
 		if c.worlds != 0 && len(named.worlds) != c.worlds {
-			t.Errorf("%+v: %d worlds by name; formal/ring.pml and docs/proof.md have %d", c.scope, len(named.worlds), c.worlds)
+			t.Errorf("%+v: %d worlds by name; formal/ring.pml and docs/proof.md have %d", c.scope,
+				len(named.worlds), c.worlds)
 		}
 	}
 }

@@ -97,7 +97,9 @@ func (v *Value) assign(members ...string) {
 	if v.shares.len() == 0 {
 		return
 	}
-	members = slices.DeleteFunc(members, func(member string) bool { return v.assigned.has(member) || !v.canServe(member) })
+	members = slices.DeleteFunc(members, func(member string) bool {
+		return v.assigned.has(member) || !v.canServe(member)
+	})
 	due := v.due(v.assigned.len() + len(members))
 	lacks := func(name string) int { // how many more are to serve it; negative: how many fewer
 		s, _ := v.shares.get(name)

@@ -104,7 +104,8 @@ func apportioned(v Value, counts map[string]int, members int) bool {
 
 // Members lack a node ID when none is free that they accept, and not when the allocation or the policy has them wait.
 func TestLacking(t *testing.T) {
-	v := must(t, Value{}, CreateSequencer{Sequencer: "x", Definition: small(2, Allocation{})}, CreateSequencer{Sequencer: "y", Definition: small(4, Allocation{})})
+	v := must(t, Value{}, CreateSequencer{Sequencer: "x", Definition: small(2, Allocation{})},
+		CreateSequencer{Sequencer: "y", Definition: small(4, Allocation{})})
 	for _, id := range []string{"a", "b", "c", "d"} {
 		v = joined(t, v, id)
 		v = must(t, v, Attach{Sequencer: "x", Member: id})
@@ -121,7 +122,14 @@ func TestLacking(t *testing.T) {
 		{[]Command{SetPolicy{[]Share{{"x", 50}, {"y", 50}}}}, "[]"},
 		{[]Command{SetPolicy{[]Share{{"x", 75}, {"y", 0}}}}, "[c]"},
 		{[]Command{Drain{"x", "a"}}, "[d]"},
-		{[]Command{Detach{"x", "a"}, Detach{"x", "b"}, Detach{"x", "c"}, Detach{"x", "d"}, Attach{"x", "a", &Range{From: 1, To: 1}, 0}, Attach{"x", "b", &Range{From: 1, To: 1}, 0}}, "[b]"},
+		{[]Command{
+			Detach{"x", "a"},
+			Detach{"x", "b"},
+			Detach{"x", "c"},
+			Detach{"x", "d"},
+			Attach{"x", "a", &Range{From: 1, To: 1}, 0},
+			Attach{"x", "b", &Range{From: 1, To: 1}, 0},
+		}, "[b]"},
 	} {
 		if got := fmt.Sprint(must(t, v, tt.commands...).Lacking("x")); got != tt.want {
 			t.Errorf("after %v %s lack a node ID of x, want %s", tt.commands, got, tt.want)
@@ -192,7 +200,8 @@ func TestAssignmentAgainstEveryOther(t *testing.T) {
 				others := countsOf(way)
 				switch {
 				case free && apportioned(v, others, len(members)) && moves(before, way) < moves(before, after):
-					t.Fatalf("%v, now %v: %d moves, and with %v only %d", before, after, moves(before, after), way, moves(before, way))
+					t.Fatalf("%v, now %v: %d moves, and with %v only %d", before, after, moves(before, after), way,
+						moves(before, way))
 				case !free && unmet(others) < unmet(counts):
 					t.Fatalf("%s: %d are missing of %v, and with %v only %d", v, unmet(counts), due, way, unmet(others))
 				}
@@ -239,15 +248,42 @@ func TestPolicy(t *testing.T) {
 		v    Value
 		want string
 	}{
-		{"all attached", must(t, both(), policy), "x 0:a 1:b 2:c, waiting d; y 3:d, waiting a b c; 75% for x: a b c; the rest for y: d"},
-		{"who has a node ID keeps it", must(t, attach(attach(cluster(), "y", "a"), "x", "bcd"), policy), "x 0:b 1:c 2:d; y 0:a; 75% for x: b c d; the rest for y: a"},
-		{"one leaves", must(t, both(), policy, Leave{Member: "a"}), "x 1:b 2:c, waiting d; y 3:d, waiting b c; 75% for x: b c; the rest for y: d"},
-		{"one joins and attaches", attach(joined(t, must(t, both(), policy), "e"), "xy", "e"), "x 0:a 1:b 2:c 3:e, waiting d; y 3:d, waiting a b c e; 75% for x: a b c e; the rest for y: d"},
-		{"the one of y is drained", must(t, both(), policy, Drain{"y", "d"}), "x 0:a 1:b 3:d, waiting c; y 0:c, waiting a b, drained d; 75% for x: a b d; the rest for y: c"},
-		{"drained from both", must(t, both(), policy, Drain{"y", "d"}, Drain{"x", "d"}), "x 0:a 1:b, waiting c, drained d; y 0:c, waiting a b, drained d; 75% for x: a b; the rest for y: c"},
-		{"and back", must(t, both(), policy, Drain{"y", "d"}, Drain{"x", "d"}, Undrain{"y", "d"}), "x 0:a 1:b 2:c, drained d; y, waiting a b c; 75% for x: a b c; the rest for y: d"},
-		{"other shares", must(t, both(), policy, SetPolicy{[]Share{{"x", 50}, {"y", 50}}}), "x 0:a 1:b, waiting c d; y 0:c 3:d, waiting a b; 50% for x: a b; 50% for y: c d"},
-		{"one sequencer is destroyed", must(t, both(), policy, DestroySequencer{"y", 0}), "x 0:a 1:b 2:c 3:d; 75% for x: a b c d"},
+		{
+			"all attached", must(t, both(), policy),
+			"x 0:a 1:b 2:c, waiting d; y 3:d, waiting a b c; 75% for x: a b c; the rest for y: d",
+		},
+		{
+			"who has a node ID keeps it", must(t, attach(attach(cluster(), "y", "a"), "x", "bcd"), policy),
+			"x 0:b 1:c 2:d; y 0:a; 75% for x: b c d; the rest for y: a",
+		},
+		{
+			"one leaves", must(t, both(), policy, Leave{Member: "a"}),
+			"x 1:b 2:c, waiting d; y 3:d, waiting b c; 75% for x: b c; the rest for y: d",
+		},
+		{
+			"one joins and attaches", attach(joined(t, must(t, both(), policy), "e"), "xy", "e"),
+			"x 0:a 1:b 2:c 3:e, waiting d; y 3:d, waiting a b c e; 75% for x: a b c e; the rest for y: d",
+		},
+		{
+			"the one of y is drained", must(t, both(), policy, Drain{"y", "d"}),
+			"x 0:a 1:b 3:d, waiting c; y 0:c, waiting a b, drained d; 75% for x: a b d; the rest for y: c",
+		},
+		{
+			"drained from both", must(t, both(), policy, Drain{"y", "d"}, Drain{"x", "d"}),
+			"x 0:a 1:b, waiting c, drained d; y 0:c, waiting a b, drained d; 75% for x: a b; the rest for y: c",
+		},
+		{
+			"and back", must(t, both(), policy, Drain{"y", "d"}, Drain{"x", "d"}, Undrain{"y", "d"}),
+			"x 0:a 1:b 2:c, drained d; y, waiting a b c; 75% for x: a b c; the rest for y: d",
+		},
+		{
+			"other shares", must(t, both(), policy, SetPolicy{[]Share{{"x", 50}, {"y", 50}}}),
+			"x 0:a 1:b, waiting c d; y 0:c 3:d, waiting a b; 50% for x: a b; 50% for y: c d",
+		},
+		{
+			"one sequencer is destroyed", must(t, both(), policy, DestroySequencer{"y", 0}),
+			"x 0:a 1:b 2:c 3:d; 75% for x: a b c d",
+		},
 		{"none", must(t, both(), policy, SetPolicy{}), "x 0:a 1:b 2:c 3:d; y 0:a 1:b 2:c 3:d"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -274,7 +310,8 @@ func TestPolicy(t *testing.T) {
 		{Move{"x", 0, "b"}, Applied},
 		{CreateSequencer{Sequencer: "x", Definition: small(4, Allocation{})}, Unchanged},
 	} {
-		if next, out := Apply(v, Entry{Position: v.position + 1, Command: tt.c}); out.Result != tt.want || out.Result != Applied && next.String() != v.String() {
+		if next, out := Apply(v, Entry{Position: v.position + 1, Command: tt.c}); out.Result != tt.want ||
+			out.Result != Applied && next.String() != v.String() {
 			t.Errorf("%v: %v, %s; want %v", tt.c, out, next, tt.want)
 		}
 	}

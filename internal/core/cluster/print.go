@@ -28,11 +28,12 @@ type shareJSON struct {
 }
 
 type sequencerJSON struct {
-	Nodes      map[int64]string `json:"nodes"`
-	Waiting    []string         `json:"waiting"`
-	More       []string         `json:"wanting_more,omitempty"` // those with a node ID that want more, first who gets the next
-	Drained    []string         `json:"drained,omitempty"`
-	Allocation *Allocation      `json:"allocation,omitempty"` // if it is another than that of the definition
+	Nodes   map[int64]string `json:"nodes"`
+	Waiting []string         `json:"waiting"`
+	// those with a node ID that want more, first who gets the next
+	More       []string    `json:"wanting_more,omitempty"`
+	Drained    []string    `json:"drained,omitempty"`
+	Allocation *Allocation `json:"allocation,omitempty"` // if it is another than that of the definition
 }
 
 // MarshalJSON writes the members, pending joins and node IDs. It can't be read back, unlike a checkpoint, see
@@ -56,7 +57,10 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		}
 	}
 	for name, s := range v.sequencers.all() {
-		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(), slices.Collect(keys(s.drained)), s.changedAllocation()}
+		w.Sequencers[name] = sequencerJSON{
+			maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(),
+			slices.Collect(keys(s.drained)), s.changedAllocation(),
+		}
 	}
 	w.Region, _ = v.Region()
 	w.Skipped = slices.Collect(keys(v.skipped))

@@ -25,7 +25,9 @@ func TestAPrefixBelongsToOneSequencer(t *testing.T) {
 	}
 	v := must(t, Value{}, create("invoices", "inv"), create("plain", ""), create("simple", ""))
 	for _, v := range []Value{v, restore(t, checkpoint(t, v))} {
-		if out, want := outcome(v, create("other", "inv")), `the prefix "inv" is that of the sequencer "invoices"; want another`; out.Result != Refused || out.Why != want {
+		if out, want := outcome(v, create("other", "inv")),
+			`the prefix "inv" is that of the sequencer "invoices"; want another`; out.Result != Refused ||
+			out.Why != want {
 			t.Errorf("%v; want %s", out, want)
 		}
 		if out := outcome(v, create("invoices", "inv")); out.Result != Unchanged {
@@ -35,12 +37,14 @@ func TestAPrefixBelongsToOneSequencer(t *testing.T) {
 	}
 }
 
-// TestLogsOfBeforeKeepTheirPrefixes: an entry that does not ask whether its prefix is taken gets it, as it did; one that asks is
-// refused as long as anybody has it.
+// TestLogsOfBeforeKeepTheirPrefixes: an entry that does not ask whether its prefix is taken gets it, as it did; one
+// that asks is refused as long as anybody has it.
 func TestLogsOfBeforeKeepTheirPrefixes(t *testing.T) {
 	v := Value{}
 	for i, name := range []string{"a", "b"} {
-		e, err := Decode(int64(i+1), fmt.Appendf(nil, `{"version":2,"command":"create-sequencer","args":{"sequencer":%q,"definition":{"nodes":2,"prefix":"inv"}}}`, name))
+		e, err := Decode(int64(i+1), fmt.Appendf(nil,
+			`{"version":2,"command":"create-sequencer","args":{"sequencer":%q,"definition":{"nodes":2,`+
+				`"prefix":"inv"}}}`, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +63,8 @@ func TestLogsOfBeforeKeepTheirPrefixes(t *testing.T) {
 	must(t, v, asks)
 }
 
-// TestQuotasAreOfNames: what others call theirs does not count, and nothing is counted that was destroyed or is there already.
+// TestQuotasAreOfNames: what others call theirs does not count, and nothing is counted that was destroyed or is there
+// already.
 func TestQuotasAreOfNames(t *testing.T) {
 	create := func(name string, quotas ...Quota) Command {
 		return CreateSequencer{Sequencer: name, Definition: small(2, Allocation{}), Quotas: quotas}
@@ -76,7 +81,9 @@ func TestQuotasAreOfNames(t *testing.T) {
 	must(t, v, DestroySequencer{"bill", 0}, create("inv-2", two, five))
 	v = must(t, v, create("inv-2"), create("inv-3", five)) // others may create more of these names
 	before := checkpoint(t, v)
-	if out, want := outcome(v, create("any", five)), "there are 5 sequencers, and the quota is 5; destroy one that nobody needs"; out.Result != Refused || out.Why != want {
+	if out, want := outcome(v, create("any", five)),
+		"there are 5 sequencers, and the quota is 5; destroy one that nobody needs"; out.Result != Refused ||
+		out.Why != want {
 		t.Errorf("%v; want %s", out, want)
 	}
 	if !bytes.Equal(checkpoint(t, v), before) {

@@ -233,7 +233,8 @@ func (r *reference) apply(e Entry) Result {
 // own back. It is undone where the rules take the node ID back from the member at once.
 func (r *reference) move(c Move) Result {
 	s, ok := r.sequencers[c.Sequencer]
-	if !ok || !slices.Contains(s.wanting, c.To) || !r.mayHold(c.To, c.Sequencer) || !slices.Contains(s.ids, c.Node) || !s.accepts(c.To, c.Node) {
+	if !ok || !slices.Contains(s.wanting, c.To) || !r.mayHold(c.To, c.Sequencer) || !slices.Contains(s.ids, c.Node) ||
+		!s.accepts(c.To, c.Node) {
 		return Refused
 	}
 	held := s.nodes[c.To]
@@ -332,7 +333,9 @@ func (r *reference) mayHold(member, name string) bool {
 }
 
 func (r *reference) setPolicy(c SetPolicy) Result {
-	policy := slices.SortedFunc(slices.Values(c.Shares), func(a, b Share) int { return strings.Compare(a.Sequencer, b.Sequencer) })
+	policy := slices.SortedFunc(slices.Values(c.Shares), func(a, b Share) int {
+		return strings.Compare(a.Sequencer, b.Sequencer)
+	})
 	if slices.Equal(policy, r.policy) {
 		return Unchanged
 	}
@@ -388,7 +391,8 @@ func (r *reference) shareOut() {
 			if best == "" || lacks(name) > lacks(best) {
 				best = name
 			}
-			if _, holds := r.sequencers[name].nodes[member]; holds && lacks(name) > 0 && (stays == "" || lacks(name) > lacks(stays)) {
+			if _, holds := r.sequencers[name].nodes[member]; holds && lacks(name) > 0 &&
+				(stays == "" || lacks(name) > lacks(stays)) {
 				stays = name
 			}
 		}
@@ -513,7 +517,8 @@ func (r *reference) change(name, member string, do func(*plainSequencer) bool) R
 func newPlainSequencer(c CreateSequencer) *plainSequencer {
 	d := c.Definition
 	s := &plainSequencer{
-		definition: d, region: c.Region, allocation: d.Allocation, drained: map[string]bool{}, ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
+		definition: d, region: c.Region, allocation: d.Allocation, drained: map[string]bool{},
+		ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
 	}
 	regions := max(1, int(c.Region.Of))
 	for node := range capacityOf(d.Nodes) {
@@ -551,7 +556,9 @@ func (s *plainSequencer) detach(member string) bool {
 // giveBack puts node IDs of a member at the end of the free ones. Only members with a node ID are in nodes.
 func (s *plainSequencer) giveBack(member string, nodes ...int64) {
 	s.free = append(s.free, nodes...)
-	left := slices.DeleteFunc(slices.Clone(s.nodes[member]), func(node int64) bool { return slices.Contains(nodes, node) })
+	left := slices.DeleteFunc(slices.Clone(s.nodes[member]), func(node int64) bool {
+		return slices.Contains(nodes, node)
+	})
 	if s.nodes[member] = left; len(left) == 0 {
 		delete(s.nodes, member)
 	}
@@ -654,7 +661,9 @@ func (s *plainSequencer) share(r *reference, name string) bool {
 func (s *plainSequencer) surplus(member string, has int) int64 {
 	surplus, most := int64(none), has+2
 	for _, other := range s.wanting {
-		nodes := slices.DeleteFunc(slices.Clone(s.nodes[other]), func(node int64) bool { return !s.accepts(member, node) })
+		nodes := slices.DeleteFunc(slices.Clone(s.nodes[other]), func(node int64) bool {
+			return !s.accepts(member, node)
+		})
 		if len(nodes) > 0 && len(s.nodes[other]) >= most {
 			surplus, most = nodes[len(nodes)-1], len(s.nodes[other])
 		}
@@ -718,5 +727,8 @@ func (r *reference) marshal() ([]byte, error) {
 		Policy     []shared             `json:"policy,omitempty"`
 		Region     Region               `json:"region,omitzero"`
 		Skipped    []int64              `json:"skipped,omitempty"`
-	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled, policy, region, r.skipped})
+	}{
+		append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled, policy,
+		region, r.skipped,
+	})
 }

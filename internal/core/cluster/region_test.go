@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// TestSequencersOfARegion is about a cluster that has one: all its sequencers are in it, nobody gets a node ID of another,
-// and a checkpoint keeps it.
+// TestSequencersOfARegion is about a cluster that has one: all its sequencers are in it, nobody gets a node ID of
+// another, and a checkpoint keeps it.
 func TestSequencersOfARegion(t *testing.T) {
 	quarter := Region{Number: 2, Of: 4}
-	v := must(t, joined(t, Value{}, "a"), CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: quarter, Start: 5})
+	v := must(t, joined(t, Value{}, "a"),
+		CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: quarter, Start: 5})
 	for _, other := range []Region{{}, {Number: 1, Of: 4}, {Number: 2, Of: 8}, {Number: 1, Of: 2}} {
 		c := CreateSequencer{Sequencer: "other", Definition: small(8, Allocation{}), Region: other}
 		if _, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out.Result != Refused {
@@ -23,14 +24,16 @@ func TestSequencersOfARegion(t *testing.T) {
 		s, _ := at.Sequencer("s")
 		other, _ := at.Sequencer("other")
 		region, ok := at.Region()
-		if !ok || region != quarter || s.Region() != quarter || s.NodeIDs() != (Range{From: 4, To: 5}) || s.Free() != 0 || !slices.Equal(s.Held("a"), []int64{5, 4}) ||
+		if !ok || region != quarter || s.Region() != quarter || s.NodeIDs() != (Range{From: 4, To: 5}) ||
+			s.Free() != 0 || !slices.Equal(s.Held("a"), []int64{5, 4}) ||
 			!slices.Equal(other.Held("a"), []int64{2}) {
 			t.Errorf("%v: %v, s %v of %v, other %v", at, region, s.Held("a"), s.NodeIDs(), other.Held("a"))
 		}
 	}
 	for _, node := range []int64{0, 3, 6} {
 		c := Move{"s", node, "a"}
-		if _, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out.Result != Refused || out.Why != fmt.Sprintf("there is no node ID %d; want 4 to 5", node) {
+		if _, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out.Result != Refused ||
+			out.Why != fmt.Sprintf("there is no node ID %d; want 4 to 5", node) {
 			t.Errorf("the node ID %d of another region is given: %v", node, out)
 		}
 	}
@@ -43,7 +46,10 @@ func TestSequencersOfARegion(t *testing.T) {
 
 // TestCheckpointsOfRegions is about those that no log can lead to.
 func TestCheckpointsOfRegions(t *testing.T) {
-	v := must(t, joined(t, Value{}, "a"), CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: Region{Number: 1, Of: 2}, Start: 6}, Attach{"s", "a", nil, 0})
+	v := must(t, joined(t, Value{}, "a"), CreateSequencer{
+		Sequencer: "s", Definition: small(8, Allocation{}),
+		Region: Region{Number: 1, Of: 2}, Start: 6,
+	}, Attach{"s", "a", nil, 0})
 	refuses(t, string(checkpoint(t, v)), []damage{
 		{`"region":"1/2"`, `"region":"1/3"`, "region"},
 		{`"region":"1/2"`, `"region":"0/2"`, "start at 6; want 0 to 3"},

@@ -143,7 +143,10 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 		if err := c.Check(*v); err != nil {
 			return refused(err.Error())
 		}
-		s = Sequencer{definition: c.Definition, region: c.Region, allocation: c.Definition.Allocation.Plain(), created: v.position}
+		s = Sequencer{
+			definition: c.Definition, region: c.Region, allocation: c.Definition.Allocation.Plain(),
+			created: v.position,
+		}
 		s.free = newFreeList(s.NodeIDs(), c.Start)
 		v.sequencers = v.sequencers.put(c.Sequencer, s)
 		return applied
@@ -427,8 +430,8 @@ func (s Sequencer) holders(members int) int {
 }
 
 // allocate makes as many members hold a node ID as the allocation wants, with as few moves as possible: if too
-// many do, the last in line give theirs back; if too few do, the first in line that can get one get one. Then those that
-// want more get one after the other, and whoever can have a first one meanwhile comes first again.
+// many do, the last in line give theirs back; if too few do, the first in line that can get one get one. Then those
+// that want more get one after the other, and whoever can have a first one meanwhile comes first again.
 func (s Sequencer) allocate(members int) Sequencer {
 	want := s.holders(members)
 	for s.holding.len() > want {

@@ -11,9 +11,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// TestAsFewMovesAsPossible walks at random, and holds each step against the least that it must change: who keeps a place
-// keeps the node IDs, unless it declines one; nobody loses the last one but the last in line, and those who have gone;
-// and nobody loses one of several but to a member that has fewer.
+// TestAsFewMovesAsPossible walks at random, and holds each step against the least that it must change: who keeps a
+// place keeps the node IDs, unless it declines one; nobody loses the last one but the last in line, and those who have
+// gone; and nobody loses one of several but to a member that has fewer.
 func TestAsFewMovesAsPossible(t *testing.T) {
 	w := walk{rand: rand.New(rand.NewPCG(5, 11))}
 	kept, gained, lost, shared := 0, 0, 0, 0
@@ -44,7 +44,8 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 				case len(now) > 0:
 					to, taken := after.nodes.get(node)
 					if !taken || len(s.Held(to)) >= len(s.Held(member)) {
-						t.Fatalf("%v: %s has %v of %s, and no longer node ID %d, which %q has\n%v\n%v", command, member, now, name, node, to, before, w.value)
+						t.Fatalf("%v: %s has %v of %s, and no longer node ID %d, which %q has\n%v\n%v", command, member,
+							now, name, node, to, before, w.value)
 					}
 					shared++
 				default:
@@ -54,7 +55,8 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 			holders, wanted := after.holding.len(), holders(after.allocation, w.value.Size())
 			taken := len(here) - holders
 			if _, moves := command.(Move); taken > 0 && !moves && int64(holders) != wanted {
-				t.Fatalf("%v: %d members lose their node ID of %s, though %d shall have one\n%v\n%v", command, taken, name, wanted, before, w.value)
+				t.Fatalf("%v: %d members lose their node ID of %s, though %d shall have one\n%v\n%v", command, taken,
+					name, wanted, before, w.value)
 			}
 			for _, member := range after.Nodes() {
 				if !here[member] {
@@ -76,7 +78,8 @@ func verbs(t *testing.T) Value {
 	for _, id := range []string{"b", "c", "d", "e"} {
 		commands = append(commands, PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id})
 	}
-	commands = append(commands, CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{Kind: AllocateCount, Count: 3})})
+	commands = append(commands,
+		CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{Kind: AllocateCount, Count: 3})})
 	for _, id := range []string{"a", "b", "c"} {
 		commands = append(commands, Attach{Sequencer: "s", Member: id})
 	}
@@ -96,17 +99,26 @@ func TestVerbs(t *testing.T) {
 		want     string
 	}{
 		{nil, Unchanged, "0:a 1:b 2:c, waiting d"},
-		{[]Command{Move{"s", 2, "a"}}, Applied, "1:b 2:a 3:c, waiting d"},                                        // c gets another
-		{[]Command{Move{"s", 1, "d"}}, Applied, "0:a 1:d 2:c, waiting b"},                                        // there is none for b
-		{[]Command{Move{"s", 1, "d"}, Attach{Sequencer: "s", Member: "e"}}, Applied, "0:a 1:d 2:c, waiting b e"}, // b waits in its old place
+		// c gets another
+		{[]Command{Move{"s", 2, "a"}}, Applied, "1:b 2:a 3:c, waiting d"},
+		// there is none for b
+		{[]Command{Move{"s", 1, "d"}}, Applied, "0:a 1:d 2:c, waiting b"},
+		// b waits in its old place
+		{[]Command{Move{"s", 1, "d"}, Attach{Sequencer: "s", Member: "e"}}, Applied, "0:a 1:d 2:c, waiting b e"},
 		{[]Command{Move{"s", 1, "d"}, Allocate{"s", 0, count(4)}}, Applied, "0:a 1:d 2:c 3:b, for 4 members"},
-		{[]Command{Move{"s", 1, "d"}, Allocate{"s", 0, count(2)}}, Applied, "0:a 2:c, waiting b d, for 2 members"}, // the last in line go
-		{[]Command{Move{"s", 3, "b"}}, Applied, "0:a 2:c 3:b, waiting d"},                                          // a free one
-		{[]Command{Move{"s", 3, "e"}}, Refused, "0:a 1:b 2:c, waiting d"},                                          // not attached
-		{[]Command{Move{"s", 3, "d"}}, Refused, "0:a 1:b 2:c, waiting d"},                                          // not accepted
-		{[]Command{Move{"s", 4, "a"}}, Refused, "0:a 1:b 2:c, waiting d"},                                          // there is none
+		// the last in line go
+		{[]Command{Move{"s", 1, "d"}, Allocate{"s", 0, count(2)}}, Applied, "0:a 2:c, waiting b d, for 2 members"},
+		// a free one
+		{[]Command{Move{"s", 3, "b"}}, Applied, "0:a 2:c 3:b, waiting d"},
+		// not attached
+		{[]Command{Move{"s", 3, "e"}}, Refused, "0:a 1:b 2:c, waiting d"},
+		// not accepted
+		{[]Command{Move{"s", 3, "d"}}, Refused, "0:a 1:b 2:c, waiting d"},
+		// there is none
+		{[]Command{Move{"s", 4, "a"}}, Refused, "0:a 1:b 2:c, waiting d"},
 		{[]Command{Move{"s", 0, "a"}}, Unchanged, "0:a 1:b 2:c, waiting d"},
-		{[]Command{Attach{Sequencer: "s", Member: "e"}, Move{"s", 3, "e"}}, Applied, "0:a 1:b 3:e, waiting c d"}, // the last other one goes
+		// the last other one goes
+		{[]Command{Attach{Sequencer: "s", Member: "e"}, Move{"s", 3, "e"}}, Applied, "0:a 1:b 3:e, waiting c d"},
 		{[]Command{Drain{"s", "b"}, Move{"s", 2, "b"}}, Refused, "0:a 1:d 2:c, drained b"},
 		{[]Command{Drain{"s", "b"}}, Applied, "0:a 1:d 2:c, drained b"},
 		{[]Command{Drain{"s", "b"}, Drain{"s", "b"}}, Unchanged, "0:a 1:d 2:c, drained b"},
@@ -115,16 +127,25 @@ func TestVerbs(t *testing.T) {
 		{[]Command{Drain{"s", "b"}, Attach{Sequencer: "s", Member: "b"}}, Refused, "0:a 1:d 2:c, drained b"},
 		{[]Command{Undrain{"s", "b"}}, Unchanged, "0:a 1:b 2:c, waiting d"},
 		{[]Command{Drain{"s", "b"}, Undrain{"s", "b"}}, Applied, "0:a 1:d 2:c"},
-		{[]Command{Drain{"s", "b"}, Undrain{"s", "b"}, Attach{Sequencer: "s", Member: "b"}}, Applied, "0:a 1:d 2:c, waiting b"},
+		{
+			[]Command{Drain{"s", "b"}, Undrain{"s", "b"}, Attach{Sequencer: "s", Member: "b"}},
+			Applied,
+			"0:a 1:d 2:c, waiting b",
+		},
 		{[]Command{Drain{"s", "b"}, Leave{Member: "b"}}, Applied, "0:a 1:d 2:c"},
 		{[]Command{Drain{"s", "e"}, Expel{"e", "a"}}, Applied, "0:a 1:b 2:c, waiting d"},
 		{[]Command{Expel{"b", "a"}}, Applied, "0:a 1:d 2:c"},
 		{[]Command{Allocate{"s", 14, count(1)}}, Applied, "0:a, waiting b c d, for 1 member"},
 		{[]Command{Allocate{"s", 13, count(1)}}, Refused, "0:a 1:b 2:c, waiting d"}, // another generation
 		{[]Command{Allocate{"s", 0, count(3)}}, Unchanged, "0:a 1:b 2:c, waiting d"},
-		{[]Command{Allocate{"s", 0, Allocation{}}}, Applied, "0:a 1:b 2:c, waiting d, for all members"}, // d accepts 0 and 1 only
+		// d accepts 0 and 1 only
+		{[]Command{Allocate{"s", 0, Allocation{}}}, Applied, "0:a 1:b 2:c, waiting d, for all members"},
 		{[]Command{Allocate{"s", 0, count(1)}, Allocate{"s", 0, count(3)}}, Applied, "0:a 1:c 3:b, waiting d"},
-		{[]Command{Allocate{"s", 0, count(1)}, CreateSequencer{Sequencer: "s", Definition: small(4, count(3))}}, Unchanged, "0:a, waiting b c d, for 1 member"}, // the definition is as it was
+		// the definition is as it was
+		{
+			[]Command{Allocate{"s", 0, count(1)}, CreateSequencer{Sequencer: "s", Definition: small(4, count(3))}},
+			Unchanged, "0:a, waiting b c d, for 1 member",
+		},
 	} {
 		before := verbs(t)
 		v, out := before, Outcome{}
@@ -149,7 +170,8 @@ func TestVerbs(t *testing.T) {
 func TestValuesStayAsTheyAre(t *testing.T) {
 	v := joined(t, joined(t, joined(t, Value{}, "a"), "b"), "c")
 	v = must(t, v, CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{})},
-		Attach{"s", "a", nil, 8}, Attach{"s", "b", &Range{From: 6, To: 6}, 1}, Attach{"s", "c", &Range{From: 7, To: 7}, 1})
+		Attach{"s", "a", nil, 8}, Attach{"s", "b", &Range{From: 6, To: 6}, 1},
+		Attach{"s", "c", &Range{From: 7, To: 7}, 1})
 	one := must(t, v, Detach{"s", "b"})
 	before := one.String()
 	_ = must(t, v, Detach{"s", "c"})
@@ -197,36 +219,88 @@ func TestSeveralNodeIDs(t *testing.T) {
 	}{
 		{[]Command{attach("a", 2)}, Applied, "a[0 1]"},
 		{[]Command{attach("a", 64)}, Applied, "a[0 1 2 3], more a"},
-		{[]Command{attach("a", 4), attach("b", 1)}, Applied, "a[0 1 2] b[3], more a"},                      // the latest goes to who has none
-		{[]Command{attach("a", 4), attach("b", 4)}, Applied, "a[0 1] b[3 2], more a b"},                    // until both have as many
-		{[]Command{attach("a", 2), attach("b", 3)}, Applied, "a[0 1] b[2 3], more b"},                      // those that are free
-		{[]Command{attach("a", 2), attach("b", 1), attach("c", 2)}, Applied, "a[0 1] b[2] c[3], more c"},   // one more is no reason to give
-		{[]Command{attach("a", 4), attach("b", 2), attach("c", 1)}, Applied, "a[0 1] b[3] c[2], more b a"}, // b is behind a in the line
-		{[]Command{attach("a", 4), attach("b", 4), attach("c", 1), attach("d", 1)}, Applied, "a[0] b[3] c[2] d[1], more a b"},
-		{[]Command{attach("a", 4), attach("b", 1), attach("c", 1), attach("d", 1), attach("e", 1)}, Applied, "a[0] b[3] c[2] d[1] e[], waiting e, more a"},
-		{[]Command{attach("a", 2), attach("b", 2), within("c", 0, 1, 1)}, Applied, "a[0] b[2 3] c[1], more a"},                                                     // b has none for c
-		{[]Command{attach("a", 4), within("b", 0, 0, 1)}, Applied, "a[1 2 3] b[0], more a"},                                                                        // the only one for b
-		{[]Command{attach("a", 1), within("b", 0, 0, 1)}, Applied, "a[0] b[], waiting b"},                                                                          // a keeps its first
-		{[]Command{within("a", 2, 3, 4), attach("b", 4)}, Applied, "a[2 3] b[0 1], more a b"},                                                                      // a takes no other
-		{[]Command{attach("a", 1), within("b", 0, 0, 1), attach("c", 4)}, Applied, "a[0] b[] c[1 2 3], waiting b, more c"},                                         // c is not held up
-		{[]Command{within("a", 0, 1, 2), attach("b", 2), Detach{"s", "a"}}, Applied, "b[2 3]"},                                                                     // both are free
-		{[]Command{attach("a", 4), attach("b", 4), Detach{"s", "a"}}, Applied, "b[3 2 0 1]"},                                                                       // b gets them
-		{[]Command{attach("a", 4), attach("b", 4), Leave{Member: "b"}}, Applied, "a[0 1 3 2]"},                                                                     // so does a
-		{[]Command{attach("a", 2), attach("b", 1), Decline{"s", "a", 0}}, Applied, "a[1 3] b[2]"},                                                                  // only that one
-		{[]Command{attach("a", 4), attach("b", 1), Decline{"s", "a", 0}}, Applied, "a[1 2 0] b[3], more a"},                                                        // there is no other
-		{[]Command{attach("a", 2), Decline{"s", "a", 3}}, Unchanged, "a[0 1]"},                                                                                     // it has not
-		{[]Command{attach("a", 2), Move{"s", 3, "a"}}, Applied, "a[3 0]"},                                                                                          // for the latest
-		{[]Command{attach("a", 2), Move{"s", 1, "a"}}, Unchanged, "a[0 1]"},                                                                                        // it has that
-		{[]Command{attach("a", 4), attach("b", 4), Move{"s", 0, "b"}}, Applied, "a[1 2] b[0 3], more a b"},                                                         // a gets the latest
-		{[]Command{attach("a", 4), attach("b", 1), Move{"s", 0, "b"}}, Applied, "a[1 2 3] b[0], more a"},                                                           // for the only one
-		{[]Command{attach("a", 3), attach("b", 1), Move{"s", 3, "a"}}, Applied, "a[3 0 1] b[2]"},                                                                   // b gets what a returns
-		{[]Command{attach("a", 3), within("b", 3, 3, 1), Move{"s", 3, "a"}}, Refused, "a[0 1 2] b[3]"},                                                             // b has no other
-		{[]Command{attach("a", 1), within("b", 3, 3, 1), Move{"s", 3, "a"}}, Applied, "a[3] b[], waiting b"},                                                       // but then a has no other either
-		{[]Command{attach("a", 4), Allocate{"s", 0, Allocation{Kind: AllocateCount, Count: 1, Percent: 0}}, attach("b", 1)}, Applied, "a[0 1 2 3] b[], waiting b"}, // one member
-		{[]Command{attach("a", 2), attach("b", 2), Allocate{"s", 0, Allocation{Kind: AllocateCount, Count: 1, Percent: 0}}}, Applied, "a[0 1] b[], waiting b"},
+		// the latest goes to who has none
+		{[]Command{attach("a", 4), attach("b", 1)}, Applied, "a[0 1 2] b[3], more a"},
+		// until both have as many
+		{[]Command{attach("a", 4), attach("b", 4)}, Applied, "a[0 1] b[3 2], more a b"},
+		// those that are free
+		{[]Command{attach("a", 2), attach("b", 3)}, Applied, "a[0 1] b[2 3], more b"},
+		// one more is no reason to give
+		{[]Command{attach("a", 2), attach("b", 1), attach("c", 2)}, Applied, "a[0 1] b[2] c[3], more c"},
+		// b is behind a in the line
+		{[]Command{attach("a", 4), attach("b", 2), attach("c", 1)}, Applied, "a[0 1] b[3] c[2], more b a"},
+		{
+			[]Command{attach("a", 4), attach("b", 4), attach("c", 1), attach("d", 1)},
+			Applied,
+			"a[0] b[3] c[2] d[1], more a b",
+		},
+		{
+			[]Command{attach("a", 4), attach("b", 1), attach("c", 1), attach("d", 1), attach("e", 1)},
+			Applied,
+			"a[0] b[3] c[2] d[1] e[], waiting e, more a",
+		},
+		// b has none for c
+		{[]Command{attach("a", 2), attach("b", 2), within("c", 0, 1, 1)}, Applied, "a[0] b[2 3] c[1], more a"},
+		// the only one for b
+		{[]Command{attach("a", 4), within("b", 0, 0, 1)}, Applied, "a[1 2 3] b[0], more a"},
+		// a keeps its first
+		{[]Command{attach("a", 1), within("b", 0, 0, 1)}, Applied, "a[0] b[], waiting b"},
+		// a takes no other
+		{[]Command{within("a", 2, 3, 4), attach("b", 4)}, Applied, "a[2 3] b[0 1], more a b"},
+		// c is not held up
+		{
+			[]Command{attach("a", 1), within("b", 0, 0, 1), attach("c", 4)},
+			Applied,
+			"a[0] b[] c[1 2 3], waiting b, more c",
+		},
+		// both are free
+		{[]Command{within("a", 0, 1, 2), attach("b", 2), Detach{"s", "a"}}, Applied, "b[2 3]"},
+		// b gets them
+		{[]Command{attach("a", 4), attach("b", 4), Detach{"s", "a"}}, Applied, "b[3 2 0 1]"},
+		// so does a
+		{[]Command{attach("a", 4), attach("b", 4), Leave{Member: "b"}}, Applied, "a[0 1 3 2]"},
+		// only that one
+		{[]Command{attach("a", 2), attach("b", 1), Decline{"s", "a", 0}}, Applied, "a[1 3] b[2]"},
+		// there is no other
+		{[]Command{attach("a", 4), attach("b", 1), Decline{"s", "a", 0}}, Applied, "a[1 2 0] b[3], more a"},
+		// it has not
+		{[]Command{attach("a", 2), Decline{"s", "a", 3}}, Unchanged, "a[0 1]"},
+		// for the latest
+		{[]Command{attach("a", 2), Move{"s", 3, "a"}}, Applied, "a[3 0]"},
+		// it has that
+		{[]Command{attach("a", 2), Move{"s", 1, "a"}}, Unchanged, "a[0 1]"},
+		// a gets the latest
+		{[]Command{attach("a", 4), attach("b", 4), Move{"s", 0, "b"}}, Applied, "a[1 2] b[0 3], more a b"},
+		// for the only one
+		{[]Command{attach("a", 4), attach("b", 1), Move{"s", 0, "b"}}, Applied, "a[1 2 3] b[0], more a"},
+		// b gets what a returns
+		{[]Command{attach("a", 3), attach("b", 1), Move{"s", 3, "a"}}, Applied, "a[3 0 1] b[2]"},
+		// b has no other
+		{[]Command{attach("a", 3), within("b", 3, 3, 1), Move{"s", 3, "a"}}, Refused, "a[0 1 2] b[3]"},
+		// but then a has no other either
+		{[]Command{attach("a", 1), within("b", 3, 3, 1), Move{"s", 3, "a"}}, Applied, "a[3] b[], waiting b"},
+		// one member
+		{[]Command{
+			attach("a", 4),
+			Allocate{"s", 0, Allocation{Kind: AllocateCount, Count: 1, Percent: 0}},
+			attach("b", 1),
+		}, Applied, "a[0 1 2 3] b[], waiting b"},
+		{[]Command{
+			attach("a", 2), attach("b", 2),
+			Allocate{"s", 0, Allocation{Kind: AllocateCount, Count: 1, Percent: 0}},
+		}, Applied, "a[0 1] b[], waiting b"},
 		{[]Command{attach("a", 4), attach("b", 4), Drain{"s", "a"}}, Applied, "b[3 2 0 1]"},
-		{[]Command{attach("a", 4), CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})}, SetPolicy{[]Share{{"r", 100}}}}, Applied, "a[0 1 2 3]"},
-		{[]Command{attach("a", 4), CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})}, SetPolicy{[]Share{{"r", 99}, {"s", 1}}}}, Applied, "a[], waiting a"}, // all serve the other
+		{[]Command{
+			attach("a", 4),
+			CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})},
+			SetPolicy{[]Share{{"r", 100}}},
+		}, Applied, "a[0 1 2 3]"},
+		// all serve the other
+		{[]Command{
+			attach("a", 4),
+			CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})},
+			SetPolicy{[]Share{{"r", 99}, {"s", 1}}},
+		}, Applied, "a[], waiting a"},
 	} {
 		var v Value
 		commands := []Command{PrepareJoin{"a"}}
@@ -244,7 +318,10 @@ func TestSeveralNodeIDs(t *testing.T) {
 			have = append(have, member+fmt.Sprint(s.Held(member)))
 		}
 		have = []string{strings.Join(have, " ")}
-		for _, list := range [][]string{append([]string{"waiting"}, s.Waiting()...), append([]string{"more"}, s.WantingMore()...)} {
+		for _, list := range [][]string{
+			append([]string{"waiting"}, s.Waiting()...),
+			append([]string{"more"}, s.WantingMore()...),
+		} {
 			if len(list) > 1 {
 				have = append(have, strings.Join(list, " "))
 			}

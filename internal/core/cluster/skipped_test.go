@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A log in which an entry is passed over leads to the value of a log without it, but for the count of entries and that the
-// value knows it. A checkpoint carries that. It makes no difference where the log was cut, nor whether a program could have
-// read the entry.
+// A log in which an entry is passed over leads to the value of a log without it, but for the count of entries and that
+// the value knows it. A checkpoint carries that. It makes no difference where the log was cut, nor whether a program
+// could have read the entry.
 func TestSkipped(t *testing.T) {
 	commands := []Command{
 		PrepareJoin{"a"},
@@ -49,7 +49,8 @@ func TestSkipped(t *testing.T) {
 			if got := text(with); !strings.Contains(got, note) || strings.Replace(got, note, "", 1) != text(without) {
 				t.Errorf("without entry %d, cut at %d:\n%s\nwant, with the note,\n%s", at, cut, got, text(without))
 			}
-			if with.Entries() != int64(len(commands)) || !with.Skipped(int64(2*at), "poison") || with.Skipped(int64(2*at), "other") || with.Skipped(int64(2*at)+1, "poison") {
+			if with.Entries() != int64(len(commands)) || !with.Skipped(int64(2*at), "poison") ||
+				with.Skipped(int64(2*at), "other") || with.Skipped(int64(2*at)+1, "poison") {
 				t.Errorf("without entry %d, cut at %d: %d entries, skipped %v", at, cut, with.Entries(), with.skipped)
 			}
 		}
@@ -75,9 +76,12 @@ func TestSkippedIsInNoLog(t *testing.T) {
 		t.Errorf("%s is read as %+v, %v", printed, e, err)
 	}
 	for _, wrong := range []string{
-		`"skipped":[{"entry":"","at":1}]`, `"skipped":[{"entry":"e","at":9}]`, `"skipped":[{"entry":"e","at":1},{"entry":"f","at":1}]`, `"skipped":[{"entry":"e","at":-1}]`,
+		`"skipped":[{"entry":"","at":1}]`, `"skipped":[{"entry":"e","at":9}]`,
+		`"skipped":[{"entry":"e","at":1},{"entry":"f","at":1}]`, `"skipped":[{"entry":"e","at":-1}]`,
 	} {
-		if _, err := DecodeCheckpoint([]byte(`{"version":2,"position":3,"entries":2,"ring":[],"joins":[],"sequencers":{},` + wrong + `}`)); err == nil {
+		if _, err := DecodeCheckpoint(
+			[]byte(`{"version":2,"position":3,"entries":2,"ring":[],"joins":[],"sequencers":{},` + wrong +
+				`}`)); err == nil {
 			t.Errorf("a checkpoint with %s is taken", wrong)
 		}
 	}

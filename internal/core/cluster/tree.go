@@ -14,8 +14,8 @@ type tree[K cmp.Ordered, V any] struct {
 	edit *edit
 }
 
-// edit identifies a series of changes to a tree. Nobody holds the trees between them, so it changes the nodes that it has
-// made in place. Nil: every change makes new nodes. Clojure's transients do the same.
+// edit identifies a series of changes to a tree. Nobody holds the trees between them, so it changes the nodes that it
+// has made in place. Nil: every change makes new nodes. Clojure's transients do the same.
 type edit struct{ _ byte } // of which no two have the same address
 
 type node[K cmp.Ordered, V any] struct {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTreeIsASortedMap compares the tree with a map and a sorted slice, and old trees with what they were. A second tree is
-// changed in place for a while, until it is kept.
+// TestTreeIsASortedMap compares the tree with a map and a sorted slice, and old trees with what they were. A second
+// tree is changed in place for a while, until it is kept.
 func TestTreeIsASortedMap(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -156,8 +156,10 @@ func TestFreeListIsAQueue(t *testing.T) {
 				ever[node] = true
 				plain = slices.Delete(plain, at, at+1)
 			}
-			if one := first - 1 + random.Int64N(capacity+2); list.neverTaken(one) != (!ever[one] && first <= one && one < first+capacity) {
-				t.Fatalf("seed %d, step %d: %d was never taken is %v, of %v", seed, step, one, list.neverTaken(one), ever)
+			if one := first - 1 + random.Int64N(capacity+2); list.neverTaken(one) != (!ever[one] && first <= one &&
+				one < first+capacity) {
+				t.Fatalf("seed %d, step %d: %d was never taken is %v, of %v", seed, step, one,
+					list.neverTaken(one), ever)
 			}
 			if list.empty() != (len(plain) == 0) {
 				t.Fatalf("seed %d, step %d: empty is %v with %v", seed, step, list.empty(), plain)

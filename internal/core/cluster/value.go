@@ -107,8 +107,8 @@ func (v Value) Joins() iter.Seq2[string, Join] { return v.joins.all() }
 // Pending returns the pending join of a joiner, and false when there is none.
 func (v Value) Pending(joiner string) (Join, bool) { return v.joins.get(joiner) }
 
-// Acceptor returns the member that a joiner's pending join waits for, which is the one that watches its target, and false
-// when no join of that joiner is pending.
+// Acceptor returns the member that a joiner's pending join waits for, which is the one that watches its target, and
+// false when no join of that joiner is pending.
 func (v Value) Acceptor(joiner string) (string, bool) {
 	j, ok := v.joins.get(joiner)
 	if !ok {
@@ -177,10 +177,10 @@ func Asked(v Value, position int64, by string) []string {
 // maxCalled is how many members and joiners there may be so that all are called by a PeerGC.
 const maxCalled = 16
 
-// Called returns the members and joiners that are to write their pulses at once after a PeerGC of by, never by itself: all,
-// if there are at most 16. In a larger cluster it is those on whom the join of by depends, its target and the watcher of
-// that; so the cost does not grow with the cluster, and one joiner alone can't put many out. The value is that after the
-// PeerGC.
+// Called returns the members and joiners that are to write their pulses at once after a PeerGC of by, never by itself:
+// all, if there are at most 16. In a larger cluster it is those on whom the join of by depends, its target and the
+// watcher of that; so the cost does not grow with the cluster, and one joiner alone can't put many out. The value is
+// that after the PeerGC.
 func Called(v Value, by string) (called []string) {
 	add := func(id string) {
 		if id != by && !slices.Contains(called, id) {

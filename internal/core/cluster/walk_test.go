@@ -19,9 +19,19 @@ type walk struct {
 }
 
 var walkDefinitions = map[string][]Definition{
-	"all":     {small(4, Allocation{}), small(3, Allocation{}), {Nodes: 2, Layout: firn.Default, Prefix: "ord", Scattered: true}},
-	"count":   {small(6, Allocation{Kind: AllocateCount, Count: 3}), small(2, Allocation{Kind: AllocateCount, Count: 5}), {Nodes: 4, Layout: firn.Default, Prefix: "ord"}},
-	"percent": {small(8, Allocation{Kind: AllocatePercent, Percent: 34}), small(16, Allocation{Kind: AllocatePercent, Percent: 100})},
+	"all": {
+		small(4, Allocation{}), small(3, Allocation{}),
+		{Nodes: 2, Layout: firn.Default, Prefix: "ord", Scattered: true},
+	},
+	"count": {
+		small(6, Allocation{Kind: AllocateCount, Count: 3}),
+		small(2, Allocation{Kind: AllocateCount, Count: 5}),
+		{Nodes: 4, Layout: firn.Default, Prefix: "ord"},
+	},
+	"percent": {
+		small(8, Allocation{Kind: AllocatePercent, Percent: 34}),
+		small(16, Allocation{Kind: AllocatePercent, Percent: 100}),
+	},
 }
 
 func small(nodes int64, a Allocation) Definition {
@@ -93,7 +103,10 @@ func (w *walk) command() Command {
 		fallthrough
 	case 6, 7:
 		definitions := walkDefinitions[name]
-		c := CreateSequencer{Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))], Region: w.region()}
+		c := CreateSequencer{
+			Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))],
+			Region: w.region(),
+		}
 		if nodes := w.nodesIn(c); w.one(2) {
 			c.Start = nodes.From + w.rand.Int64N(nodes.Size())
 		}
@@ -219,7 +232,8 @@ func TestApplyAgreesWithTheReference(t *testing.T) {
 				}
 				shown, shownThen = twin.Value(), before
 				if !bytes.Equal(checkpoint(t, shown), before) {
-					t.Fatalf("%s\na replay, restored from a checkpoint, goes another way:\nhave %s\nwant %s", at, checkpoint(t, shown), before)
+					t.Fatalf("%s\na replay, restored from a checkpoint, goes another way:\nhave %s\nwant %s", at,
+						checkpoint(t, shown), before)
 				}
 			}
 			if !bytes.Equal(checkpoint(t, w.value), argument) {
@@ -401,7 +415,8 @@ func verbsOf(v Value) string {
 	for name, s := range v.Sequencers() {
 		for member := range s.drained.all() {
 			if s.Attached(member) || !v.IsMember(member) {
-				return fmt.Sprintf("%s is drained from %s; it is attached: %v, a member: %v", member, name, s.Attached(member), v.IsMember(member))
+				return fmt.Sprintf("%s is drained from %s; it is attached: %v, a member: %v", member, name,
+					s.Attached(member), v.IsMember(member))
 			}
 		}
 	}
@@ -451,7 +466,8 @@ func nodesOf(v Value, members []string) string {
 		}
 		for node, member := range s.Nodes() {
 			if holder[node] != member || !s.NodeIDs().Holds(node) {
-				return fmt.Sprintf("node ID %d of %s is said to be that of %s, but is that of %q", node, name, member, holder[node])
+				return fmt.Sprintf("node ID %d of %s is said to be that of %s, but is that of %q", node, name,
+					member, holder[node])
 			}
 			held--
 		}
@@ -477,7 +493,8 @@ func fairnessOf(s Sequencer, holders int) string {
 		}
 		for node := s.NodeIDs().From; node <= s.NodeIDs().To; node++ {
 			if holder, held := s.nodes.get(node); w.accepts(node) && (!held || len(s.Held(holder)) >= has+2) {
-				return fmt.Sprintf("%s has %d of the %d node IDs that it wants, and %d is that of %q, which has %d", member, has, w.most, node, holder, len(s.Held(holder)))
+				return fmt.Sprintf("%s has %d of the %d node IDs that it wants, and %d is that of %q, which has %d",
+					member, has, w.most, node, holder, len(s.Held(holder)))
 			}
 		}
 	}

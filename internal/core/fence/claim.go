@@ -19,7 +19,8 @@ var backoff = retry.Backoff{First: 20 * time.Millisecond, Max: 2 * time.Second}
 //
 // A *HeldError is returned when an owner holds the node ID, and a *ClockBehindError when the clock is too far
 // behind the last owner's horizon; a later Claim may succeed. ErrClosed is returned when a guard no longer holds, which
-// is permanent. ErrCopied is returned when a copy of this process has made the claim. An error is also returned when node is negative. Otherwise the error is that of the store or of ctx.
+// is permanent. ErrCopied is returned when a copy of this process has made the claim. An error is also returned when
+// node is negative. Otherwise the error is that of the store or of ctx.
 func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
 	if node < 0 {

@@ -117,7 +117,8 @@ func (k *keeper) usedUpTo() (last time.Time) {
 func changeGuard(t *testing.T, s store.Store, old store.Condition) {
 	t.Helper()
 	for {
-		_, err := s.Commit(t.Context(), store.Txn{If: []store.Condition{old}, Then: []store.Op{store.Put(old.Key, nil)}})
+		_, err := s.Commit(t.Context(),
+			store.Txn{If: []store.Condition{old}, Then: []store.Op{store.Put(old.Key, nil)}})
 		switch {
 		case err == nil, errors.Is(err, store.ErrConflict):
 			return

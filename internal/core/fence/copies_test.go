@@ -28,7 +28,8 @@ type used struct {
 
 func (q *party) use(f *Fence) *used {
 	q.t.Helper()
-	g, err := firn.NewGenerator(bubbled, f.Node(), firn.WithFloor(f.Floor()), firn.WithBound(f.Bound()), firn.FailAtBound())
+	g, err := firn.NewGenerator(bubbled, f.Node(), firn.WithFloor(f.Floor()), firn.WithBound(f.Bound()),
+		firn.FailAtBound())
 	if err != nil {
 		q.t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func (u *used) extend(t *testing.T) error {
 }
 
 // Two processes with the same session, versions and operation, as a snapshot makes them: one of them goes on, whichever
-// writes first, and the other one finds out at its next write. No ID beyond what was reserved at the snapshot comes twice.
+// writes first, and the other one finds out at its next write. No ID beyond what was reserved at the snapshot comes
+// twice.
 func TestACopyOfAProcess(t *testing.T) {
 	for first := range 2 {
 		inBubble(t, func(t *testing.T, p *place) {
@@ -191,9 +193,9 @@ func TestAClaimThatACopyHasMade(t *testing.T) {
 	})
 }
 
-// After a copy was made, one of the two claims a node ID, and the other one is to claim it, too: it is under its own session,
-// which it renews, so it would wait for ever. It knows by the operation ID that a copy has it. A claim of its own in doubt is
-// none of a copy's, nor is that of another member.
+// After a copy was made, one of the two claims a node ID, and the other one is to claim it, too: it is under its own
+// session, which it renews, so it would wait for ever. It knows by the operation ID that a copy has it. A claim of its
+// own in doubt is none of a copy's, nor is that of another member.
 func TestAClaimForWhatACopyHolds(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, twin, other := p.party("a"), p.party("twin"), p.party("b")

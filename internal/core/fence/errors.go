@@ -11,7 +11,8 @@ import (
 var ErrLost = errors.New("the node ID is lost")
 
 // ErrCopied is returned when another process holds the node ID under the same operation ID: one of the two is a copy of
-// the other, or was set back to an earlier state. What this one has reserved must not be used any more. It wraps ErrLost.
+// the other, or was set back to an earlier state. What this one has reserved must not be used any more. It wraps
+// ErrLost.
 var ErrCopied = fmt.Errorf("%w: another process has written as its owner", ErrLost)
 
 func isCopied(node int64) error { return fmt.Errorf("%w: node ID %d", ErrCopied, node) }
@@ -42,6 +43,7 @@ func (e *ClockBehindError) Error() string {
 	if e.Behind >= unreadable {
 		return fmt.Sprintf("the horizon of node ID %d can't be read, so nobody may use the node ID", e.Node)
 	}
-	return fmt.Sprintf("this machine's clock is %v behind the time up to which node ID %d was used; up to %v is waited for",
+	return fmt.Sprintf("this machine's clock is %v behind the time up to which node ID %d was used; up to %v is "+
+		"waited for",
 		e.Behind, e.Node, e.MaxWait)
 }

@@ -16,8 +16,9 @@ import (
 // applied late or never, answers are lost, leases are revoked at any moment, owners crash,
 // leave, and have clocks that show anything. A process is copied at any moment, with all that its owner knows.
 //
-// The promise: no instant of ID time is usable by two owners, and none that lies further ahead of the clocks than a window.
-// If a process was copied, what was reserved or being reserved at that moment may be used twice, and nothing beyond.
+// The promise: no instant of ID time is usable by two owners, and none that lies further ahead of the clocks than a
+// window. If a process was copied, what was reserved or being reserved at that moment may be used twice, and nothing
+// beyond.
 
 // world is the store, the owners, and the transactions that are under way.
 type world struct {
@@ -112,8 +113,8 @@ func (w *world) overlap() string {
 	return ""
 }
 
-// tooFar reports an owner that may use time further ahead of all clocks than a window: what is written after the store has
-// lost data relies on this.
+// tooFar reports an owner that may use time further ahead of all clocks than a window: what is written after the store
+// has lost data relies on this.
 func (w *world) tooFar(sc scope) string {
 	for i, o := range w.owners {
 		if s := o.state; s.Horizon > s.Floor && s.Horizon > slices.Max(sc.clocks)+sc.limits.Window {
@@ -168,7 +169,9 @@ func (w world) next(sc scope, visit func(move, world)) {
 			n.owners[i].dead = true
 			visit(move{i, "crashes", 0}, n)
 		}
-		if to := slices.IndexFunc(w.owners[:sc.owners], func(o owner) bool { return o.mode == idle }); sc.copies && w.twin == 0 && w.owners[i].mode != idle && to >= 0 {
+		if to := slices.IndexFunc(w.owners[:sc.owners], func(o owner) bool {
+			return o.mode == idle
+		}); sc.copies && w.twin == 0 && w.owners[i].mode != idle && to >= 0 {
 			n := w
 			n.copy(i, to)
 			visit(move{i, "is copied, as owner", int64(to)}, n)
@@ -335,7 +338,8 @@ func (w *world) canonical() {
 				f.both = false
 				fallthrough
 			default:
-				f.version, f.write.IfLive, f.write.IfReported = renamed(f.version), renamed(f.write.IfLive), renamed(f.write.IfReported)
+				f.version, f.write.IfLive, f.write.IfReported = renamed(f.version), renamed(f.write.IfLive),
+					renamed(f.write.IfReported)
 			}
 		}
 		if f := &o.flights; f[0].order() < f[1].order() {
@@ -345,7 +349,8 @@ func (w *world) canonical() {
 }
 
 func (f *flight) order() int64 {
-	return flag(f.both)<<40 | int64(f.fate)<<32 | int64(f.write.Live)<<24 | int64(f.write.IfLive)<<16 | int64(f.write.IfReported)<<8 | f.write.Horizon
+	return flag(f.both)<<40 | int64(f.fate)<<32 | int64(f.write.Live)<<24 | int64(f.write.IfLive)<<16 |
+		int64(f.write.IfReported)<<8 | f.write.Horizon
 }
 
 // key is the world in a few bytes; every number in it is small.

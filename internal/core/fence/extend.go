@@ -14,8 +14,8 @@ import (
 const perTransaction = store.MaxOps / 2
 
 // Extend moves the horizon to one window ahead of the clock, and returns nil when the store has confirmed that or
-// there is nothing to write. ErrLost is returned when the horizon can never move again, and ErrCopied when, besides, the
-// use must end at once. On any other error it has not moved yet, and the caller calls Extend again soon.
+// there is nothing to write. ErrLost is returned when the horizon can never move again, and ErrCopied when, besides,
+// the use must end at once. On any other error it has not moved yet, and the caller calls Extend again soon.
 func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fence{f})[0] }
 
 // ExtendAll commits a Round of these fences, without a step of the clock and without more.
@@ -37,8 +37,8 @@ type Round struct {
 }
 
 // Commit extends each of the fences, and returns what Extend would, in their order. It sends one transaction for every
-// 64 fences that have something to write. If one of these is lost, Commit extends the others all the same, in a few more
-// transactions. It leaves a fence that another call is writing to that call.
+// 64 fences that have something to write. If one of these is lost, Commit extends the others all the same, in a few
+// more transactions. It leaves a fence that another call is writing to that call.
 //
 // It also returns the version of what More put. Zero means that it was not written, or that nobody can tell: the
 // horizons come first, and are written without it if the store refuses both together.
@@ -108,8 +108,8 @@ func (f *Fence) draft(ahead time.Duration) draft {
 	return d
 }
 
-// commit sends the drafts in one transaction, and more along with them, whose version it returns; zero: not written, or in
-// doubt. It returns the outcome of each draft. Without drafts it sends nothing.
+// commit sends the drafts in one transaction, and more along with them, whose version it returns; zero: not written, or
+// in doubt. It returns the outcome of each draft. Without drafts it sends nothing.
 //
 // For one fence, a joint transaction that failed on another fence's condition is a write that was never applied,
 // which the protocol allows. One in doubt carries the fence's own two conditions among others: once the fence has
@@ -138,8 +138,8 @@ func commit(ctx context.Context, drafts []draft, more store.Txn) (store.Version,
 	return version, errs
 }
 
-// split commits drafts whose joint transaction failed for good, which does not say what is at fault: again without more,
-// and then each half by itself.
+// split commits drafts whose joint transaction failed for good, which does not say what is at fault: again without
+// more, and then each half by itself.
 func split(ctx context.Context, drafts []draft, more store.Txn) []error {
 	if len(more.Then) > 0 {
 		_, errs := commit(ctx, drafts, store.Txn{})
@@ -153,7 +153,8 @@ func split(ctx context.Context, drafts []draft, more store.Txn) []error {
 
 // failedForGood reports whether the store refused a transaction because of something in it.
 func failedForGood(err error) bool {
-	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrSessionEnded)
+	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrRefused) ||
+		errors.Is(err, store.ErrSessionEnded)
 }
 
 // answered steps the fence with the answer. After a conflict of its own, the fence reads its keys to see why.

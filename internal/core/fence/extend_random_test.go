@@ -60,7 +60,8 @@ type crowd struct {
 // harass has a fence lost, if there is one of that number, and a few attempts fail.
 func (c *crowd) harass(r *rand.Rand, lost int) {
 	if lost < len(c.fences) {
-		if _, err := c.client.Commit(c.t.Context(), store.Txn{Then: []store.Op{store.Delete(liveKey(prefix, int64(lost)))}}); err != nil {
+		if _, err := c.client.Commit(c.t.Context(),
+			store.Txn{Then: []store.Op{store.Delete(liveKey(prefix, int64(lost)))}}); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -86,7 +86,10 @@ func newFence(config Config, session store.Session, node int64, v View) *Fence {
 		config: config, session: session, node: node, operation: config.Holder.operation(),
 		writing: make(chan struct{}, 1), state: Begin(v), written: time.Now(),
 	}
-	f.note(journal.Line{Do: journal.Read, Version: uint64(v.Reported), By: v.ReportedBy, Horizon: read, Floor: f.state.Floor})
+	f.note(journal.Line{
+		Do: journal.Read, Version: uint64(v.Reported), By: v.ReportedBy, Horizon: read,
+		Floor: f.state.Floor,
+	})
 	return f
 }
 
@@ -181,7 +184,8 @@ func (f *Fence) checkKept(v View) error {
 	return nil
 }
 
-// Kept returns store.ErrRolledBack when the store has lost the latest write of the horizon. Other errors are of the store.
+// Kept returns store.ErrRolledBack when the store has lost the latest write of the horizon. Other errors are of the
+// store.
 func (f *Fence) Kept(ctx context.Context) error {
 	known := f.State().Reported
 	kv, err := f.config.Store.Get(ctx, reportedKey(f.config.Prefix, f.node))
@@ -192,7 +196,8 @@ func (f *Fence) Kept(ctx context.Context) error {
 }
 
 func (f *Fence) lostWrite(now, known store.Version) error {
-	return fmt.Errorf("%w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack, f.node, now, known)
+	return fmt.Errorf("%w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack,
+		f.node, now, known)
 }
 
 // view reads both keys at one moment.
@@ -223,7 +228,8 @@ func (f *Fence) stepBy(e Event, ahead time.Duration) Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var a Action
-	f.state, a = Step(f.state, e, Limits{Window: f.config.Window.Milliseconds(), MaxStep: (f.config.MaxStep + ahead).Milliseconds()})
+	f.state, a = Step(f.state, e,
+		Limits{Window: f.config.Window.Milliseconds(), MaxStep: (f.config.MaxStep + ahead).Milliseconds()})
 	f.noteStep(e, a)
 	return a
 }
@@ -245,8 +251,8 @@ func (f *Fence) transaction(w Write, stamp string) store.Txn {
 	return t
 }
 
-// Clone returns the fence as a copy of the process has it, with all that it knows and has sent, and with what is the copy's
-// own. It is for tests of copies. The answer to a write that is under way does not reach the copy.
+// Clone returns the fence as a copy of the process has it, with all that it knows and has sent, and with what is the
+// copy's own. It is for tests of copies. The answer to a write that is under way does not reach the copy.
 func (f *Fence) Clone(config Config, session store.Session) *Fence {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -43,7 +43,9 @@ func (p *place) party(name string) *party {
 	c := p.service.Client(name)
 	p.t.Cleanup(func() { c.Close() })
 	q := &party{place: p, client: c}
-	q.config = Config{Store: c, Prefix: prefix, Owner: name, Clock: func() time.Time { return time.Now().Add(q.off) }, Window: window}
+	q.config = Config{Store: c, Prefix: prefix, Owner: name, Clock: func() time.Time {
+		return time.Now().Add(q.off)
+	}, Window: window}
 	q.renew()
 	return q
 }
@@ -225,7 +227,10 @@ func TestReleaseWritesTheEndOfTheUse(t *testing.T) {
 
 // Nothing is written before the generator has stopped, whatever becomes of the write.
 func TestReleaseStopsFirst(t *testing.T) {
-	for _, outcome := range []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate} {
+	for _, outcome := range []memstore.Outcome{
+		memstore.Answered, memstore.FailBefore, memstore.FailAfter,
+		memstore.ApplyLate,
+	} {
 		inBubble(t, func(t *testing.T, p *place) {
 			a, b := p.party("a"), p.party("b")
 			f := a.mustClaim(7)
@@ -370,7 +375,9 @@ func TestForeignValuesAreLeftAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		for node, value := range map[int]string{0: "", 1: "soon", 2: "-5 x", 3: "99999999999999999999 x"} {
-			_, err := a.client.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(fmt.Sprintf("%slast_reported_time/%d", prefix, node), []byte(value))}})
+			_, err := a.client.Commit(t.Context(),
+				store.Txn{Then: []store.Op{store.Put(fmt.Sprintf("%slast_reported_time/%d", prefix, node),
+					[]byte(value))}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -393,10 +400,12 @@ func TestTheStoreShowsPeopleWhoHoldsWhat(t *testing.T) {
 		}
 		reported, live := all[0], all[1]
 		want := fmt.Sprintf("%d %s ", f.Horizon().UnixMilli(), f.operation)
-		if stamp, ok := strings.CutPrefix(string(reported.Value), want); reported.Key != "w/last_reported_time/7" || !ok || !f.stamps.Sent(stamp) {
+		if stamp, ok := strings.CutPrefix(string(reported.Value), want); reported.Key != "w/last_reported_time/7" ||
+			!ok || !f.stamps.Sent(stamp) {
 			t.Errorf("%s = %s, want %s and a stamp", reported.Key, reported.Value, want)
 		}
-		if want := fmt.Sprintf("%s %d a", f.operation, time.Now().UnixMilli()); live.Key != "w/live/7" || string(live.Value) != want {
+		if want := fmt.Sprintf("%s %d a", f.operation, time.Now().UnixMilli()); live.Key != "w/live/7" ||
+			string(live.Value) != want {
 			t.Errorf("%s = %s, want %s", live.Key, live.Value, want)
 		}
 	})

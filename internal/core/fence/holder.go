@@ -7,10 +7,10 @@ import (
 	"github.com/firn-id/firn/internal/base/fresh"
 )
 
-// Holder makes the operation IDs of the fences that are claimed under one session, each of which begins with its name. So it
-// knows those of its copies: after a copy of the process was made, both claim under the same session and name, and one would
-// wait for a node ID that the other holds, for as long as it renews the session itself. It is safe for concurrent use. Nil
-// makes operation IDs without a name, and knows no copies.
+// Holder makes the operation IDs of the fences that are claimed under one session, each of which begins with its name.
+// So it knows those of its copies: after a copy of the process was made, both claim under the same session and name,
+// and one would wait for a node ID that the other holds, for as long as it renews the session itself. It is safe for
+// concurrent use. Nil makes operation IDs without a name, and knows no copies.
 type Holder struct {
 	name string
 

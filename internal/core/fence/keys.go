@@ -41,8 +41,8 @@ func reportedValue(horizon int64, operation, stamp string) []byte {
 	return fmt.Appendf(nil, "%d %s %s", horizon, operation, stamp)
 }
 
-// put adds to a view what a key holds, as the owner sees it that has this operation and has sent what sent says. An error
-// is returned when it can't read the horizon.
+// put adds to a view what a key holds, as the owner sees it that has this operation and has sent what sent says. An
+// error is returned when it can't read the horizon.
 func (v *View) put(prefix string, kv store.KV, operation string, sent func(stamp string) bool) (err error) {
 	name := strings.TrimPrefix(kv.Key, prefix)
 	switch {
@@ -58,7 +58,8 @@ func (v *View) put(prefix string, kv store.KV, operation string, sent func(stamp
 		v.ReportedMine = own && sent(stamp)
 		v.ReportedCopy = own && !v.ReportedMine
 		if v.Horizon, err = strconv.ParseInt(horizon, 10, 64); err != nil || v.Horizon < 0 {
-			return fmt.Errorf("key %q holds %.60q; want a horizon in Unix milliseconds, an operation ID and a stamp", kv.Key, kv.Value)
+			return fmt.Errorf("key %q holds %.60q; want a horizon in Unix milliseconds, an operation ID and a stamp",
+				kv.Key, kv.Value)
 		}
 	}
 	return nil

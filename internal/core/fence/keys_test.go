@@ -22,7 +22,9 @@ func FuzzKeys(f *testing.F) {
 			t.Fatalf("%q is taken for a key of node ID %d", key, node)
 		}
 		v := View{Horizon: 5}
-		if err := v.put(prefix, store.KV{Key: key, Value: value, Version: 3}, "ABC", func(stamp string) bool { return stamp == "D" }); err == nil && v.Horizon < 0 {
+		if err := v.put(prefix, store.KV{Key: key, Value: value, Version: 3}, "ABC", func(stamp string) bool {
+			return stamp == "D"
+		}); err == nil && v.Horizon < 0 {
 			t.Fatalf("%q = %q is the horizon %d", key, value, v.Horizon)
 		}
 		if v.LiveMine && v.ReportedMine || v.ReportedMine && v.ReportedCopy {

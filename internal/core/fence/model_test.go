@@ -11,16 +11,17 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// The proof in formal/Fence.v is about a model with seven steps. This file says which of them each transition of the exploration
-// is, so that what the proof says of the model holds for Step: every transition of every world must be one of
+// The proof in formal/Fence.v is about a model with seven steps. This file says which of them each transition of the
+// exploration is, so that what the proof says of the model holds for Step: every transition of every world must be one
+// of
 //
 //	Read, Send, Apply, Learn, Stop, Release
 //
 // or change nothing that the model has. Use, the seventh, is what an owner may do at any time between floor and bound,
 // until it has ended. Live keys, and what an owner waits for, are not in the model.
 //
-// Where a process is copied, the model is that of formal/Copy.v, in which a write bears a stamp: it has these steps, and
-// Copies. Two owners share the stamps of the writes that are marked as both's, and no others.
+// Where a process is copied, the model is that of formal/Copy.v, in which a write bears a stamp: it has these steps,
+// and Copies. Two owners share the stamps of the writes that are marked as both's, and no others.
 //
 // The one difference: once an owner has ended, its bound may be lower than the model's, which matters no more.
 
@@ -38,7 +39,10 @@ type modelWrite struct {
 }
 
 func (o *owner) model() modelOwner {
-	m := modelOwner{began: o.mode != idle, ended: o.stopped, floor: o.state.Floor, bound: o.state.Horizon, known: o.state.Reported}
+	m := modelOwner{
+		began: o.mode != idle, ended: o.stopped, floor: o.state.Floor, bound: o.state.Horizon,
+		known: o.state.Reported,
+	}
 	if m.ended {
 		m.last = o.state.End
 	}
@@ -86,7 +90,8 @@ func modelSteps(from, to *world) (steps []string, err error) {
 		by := int(to.reportedOwner)
 		x := modelWrite{from.reported, to.horizon}
 		if from.owners[by].sent()[x] == 0 || to.reported <= from.reported {
-			return nil, fmt.Errorf("the key gets the horizon %d under version %d from owner %d, which sent %v", to.horizon, to.reported, by, from.owners[by].sent())
+			return nil, fmt.Errorf("the key gets the horizon %d under version %d from owner %d, which sent %v",
+				to.horizon, to.reported, by, from.owners[by].sent())
 		}
 		for i, mine := range to.reportedMine {
 			if mine && i != by && (!from.copied(i) || from.owners[by].shared()[x] == 0) {
@@ -179,7 +184,8 @@ func copied(from, to *world, i, c int) error {
 		return errors.New("the original has not begun, or the copy has")
 	case a.model() != from.owners[i].model() || b.model() != a.model():
 		return fmt.Errorf("%+v and its copy %+v are not what it was, %+v", a.model(), b.model(), from.owners[i].model())
-	case !maps.Equal(a.sent(), from.owners[i].sent()) || !maps.Equal(a.shared(), a.sent()) || !maps.Equal(b.shared(), a.sent()):
+	case !maps.Equal(a.sent(), from.owners[i].sent()) || !maps.Equal(a.shared(), a.sent()) ||
+		!maps.Equal(b.shared(), a.sent()):
 		return fmt.Errorf("%v and %v do not share what was sent, %v", a.shared(), b.shared(), from.owners[i].sent())
 	case !slices.Equal(from.wrote(i), to.wrote(i)) || !slices.Equal(from.wrote(i), to.wrote(c)):
 		return fmt.Errorf("%v and %v do not share what was written, %v", to.wrote(i), to.wrote(c), from.wrote(i))

@@ -29,7 +29,10 @@ func (f *Fence) noteStep(e Event, a Action) {
 	case Doubt:
 		f.note(journal.Line{Do: journal.Doubt})
 	case Seen:
-		f.note(journal.Line{Do: journal.Seen, Version: uint64(e.View.Reported), By: e.View.ReportedBy, Horizon: e.View.Horizon})
+		f.note(journal.Line{
+			Do: journal.Seen, Version: uint64(e.View.Reported), By: e.View.ReportedBy,
+			Horizon: e.View.Horizon,
+		})
 	case Stopped:
 		f.note(journal.Line{Do: journal.Stop, Until: f.state.End})
 	}

@@ -9,7 +9,8 @@ import (
 
 func (q *party) put(key, value string) {
 	q.t.Helper()
-	if _, err := q.client.Commit(q.t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte(value))}}); err != nil {
+	if _, err := q.client.Commit(q.t.Context(),
+		store.Txn{Then: []store.Op{store.Put(key, []byte(value))}}); err != nil {
 		q.t.Fatal(err)
 	}
 }
@@ -34,7 +35,10 @@ func TestOwnersAreThoseWhoOwnOrOwned(t *testing.T) {
 			{Node: 3, Horizon: time.UnixMilli(never)},
 			{Node: 4, Live: true},
 			{Node: 9, Live: true, Since: began, Name: "b", Horizon: began.Add(window)},
-			{Node: 10, Live: true, Since: began.Add(time.Second), Name: "a host, process 1", Horizon: began.Add(time.Second + window)},
+			{
+				Node: 10, Live: true, Since: began.Add(time.Second), Name: "a host, process 1",
+				Horizon: began.Add(time.Second + window),
+			},
 			{Node: 100, Horizon: began.Add(2 * time.Second)},
 		}
 		if len(owners) != len(want) {
@@ -42,7 +46,8 @@ func TestOwnersAreThoseWhoOwnOrOwned(t *testing.T) {
 		}
 		for i, o := range owners {
 			w := want[i]
-			if o.Node != w.Node || o.Live != w.Live || o.Name != w.Name || !o.Since.Equal(w.Since) || !o.Horizon.Equal(w.Horizon) {
+			if o.Node != w.Node || o.Live != w.Live || o.Name != w.Name || !o.Since.Equal(w.Since) ||
+				!o.Horizon.Equal(w.Horizon) {
 				t.Errorf("got %+v, want %+v", o, w)
 			}
 		}

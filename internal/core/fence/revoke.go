@@ -20,7 +20,9 @@ import (
 // ErrClosed is returned when a guard does not hold. An error is also returned when a horizon can't be read, since
 // the last one is then unknown; the owners are revoked all the same. Otherwise the error is that of the store, or
 // that of ctx.
-func Revoke(ctx context.Context, s store.Store, prefix string, guards ...store.Condition) (horizon time.Time, err error) {
+func Revoke(ctx context.Context, s store.Store, prefix string,
+	guards ...store.Condition,
+) (horizon time.Time, err error) {
 	for tries := 0; ; tries++ {
 		t, err := revoke(ctx, s, prefix, guards)
 		switch {

@@ -34,7 +34,10 @@ func TestRevokeTakesEveryNodeID(t *testing.T) {
 
 // Whatever happens to its writes, and whichever owners leave meanwhile, it ends when no owner is left.
 func TestRevokeTriesAgain(t *testing.T) {
-	for _, outcome := range []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate} {
+	for _, outcome := range []memstore.Outcome{
+		memstore.Answered, memstore.FailBefore, memstore.FailAfter,
+		memstore.ApplyLate,
+	} {
 		inBubble(t, func(t *testing.T, p *place) {
 			a, closer := p.party("a"), p.party("closer")
 			a.mustClaim(1)

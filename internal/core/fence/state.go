@@ -36,9 +36,9 @@ type State struct {
 	// read them. Live is zero when the live key is not this owner's.
 	Live, Reported store.Version
 
-	// Copied: another process holds the node ID as this owner. One of the two is a copy of the other, made by the snapshot
-	// of a machine for instance, or this one was set back to an earlier state. What the owner has reserved, the other one
-	// uses too, so the use must end at once. The phase is Lost, Failed or Released.
+	// Copied: another process holds the node ID as this owner. One of the two is a copy of the other, made by the
+	// snapshot of a machine for instance, or this one was set back to an earlier state. What the owner has reserved,
+	// the other one uses too, so the use must end at once. The phase is Lost, Failed or Released.
 	Copied bool
 }
 

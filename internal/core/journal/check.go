@@ -46,12 +46,15 @@ const (
 // Check replays journals against the model of formal/Fence.v. They should be those of all members of a cluster that had
 // node IDs. Versions put the lines of different members in order, so that no clock matters.
 //
-// When the store has lost data, versions say nothing any more. Check then compares each member with itself alone, and the
-// instants and IDs of all.
+// When the store has lost data, versions say nothing any more. Check then compares each member with itself alone, and
+// the instants and IDs of all.
 //
 // An error is returned when a file can't be read, or is no journal.
 func Check(files ...File) (Report, error) {
-	c := &checker{Report: Report{Violations: []Violation{}}, keys: map[key]*history{}, owners: map[string]*owner{}, given: map[string][]run{}}
+	c := &checker{
+		Report: Report{Violations: []Violation{}}, keys: map[key]*history{}, owners: map[string]*owner{},
+		given: map[string][]run{},
+	}
 	for _, f := range files {
 		if err := f.read(c.replay); err != nil {
 			return Report{}, err
@@ -178,7 +181,8 @@ func (c *checker) replay(at place, l Line) error {
 		c.writes(at, k, l.Version, l.By, l.Horizon)
 	case Bound:
 		if l.Until > o.bound {
-			c.violates(at, ruleUse, "the generator of %v may make IDs up to %v; the store has confirmed %v", k, instant(l.Until), instant(o.bound))
+			c.violates(at, ruleUse, "the generator of %v may make IDs up to %v; the store has confirmed %v", k,
+				instant(l.Until), instant(o.bound))
 		}
 	case Stop:
 		c.replayStop(at, o, l)
@@ -192,7 +196,8 @@ func (c *checker) replayRead(at place, k key, l Line) {
 		c.violates(at, ruleRead, "the owner %s has begun before, at %v", l.Owner, before.at)
 	}
 	if l.Floor < l.Horizon {
-		c.violates(at, ruleRead, "the floor of %v is %v; the horizon that was read is later, %v", k, instant(l.Floor), instant(l.Horizon))
+		c.violates(at, ruleRead, "the floor of %v is %v; the horizon that was read is later, %v", k, instant(l.Floor),
+			instant(l.Horizon))
 	}
 	o := &owner{key: k, at: at, known: l.Version, floor: l.Floor, bound: l.Floor, sent: map[transaction]bool{}}
 	c.owners[l.Owner] = o
@@ -207,13 +212,16 @@ func (c *checker) replaySend(at place, o *owner, l Line) {
 		rule = ruleRelease
 	}
 	if l.Version != o.known {
-		c.violates(at, rule, "the owner of %v expects version %d; the last version that it knows is %d", o.key, l.Version, o.known)
+		c.violates(at, rule, "the owner of %v expects version %d; the last version that it knows is %d", o.key,
+			l.Version, o.known)
 	}
 	switch {
 	case o.ended && l.Horizon != o.last:
-		c.violates(at, rule, "the owner of %v sends the horizon %v; its use ended at %v", o.key, instant(l.Horizon), instant(o.last))
+		c.violates(at, rule, "the owner of %v sends the horizon %v; its use ended at %v", o.key, instant(l.Horizon),
+			instant(o.last))
 	case !o.ended && l.Horizon < o.bound:
-		c.violates(at, rule, "the owner of %v sends the horizon %v; it may use time up to %v", o.key, instant(l.Horizon), instant(o.bound))
+		c.violates(at, rule, "the owner of %v sends the horizon %v; it may use time up to %v", o.key,
+			instant(l.Horizon), instant(o.bound))
 	}
 	o.sent[transaction{l.Version, l.Horizon}] = true
 }
@@ -221,7 +229,8 @@ func (c *checker) replaySend(at place, o *owner, l Line) {
 // learn has an owner know that a write of its own was applied.
 func (c *checker) learn(at place, o *owner, version uint64, horizon int64) {
 	if version < o.known {
-		c.disorders(at, ruleLearn, "the owner of %v learns of version %d, and knows version %d already", o.key, version, o.known)
+		c.disorders(at, ruleLearn, "the owner of %v learns of version %d, and knows version %d already", o.key,
+			version, o.known)
 	}
 	o.known, o.bound = version, max(o.bound, horizon)
 }
@@ -231,9 +240,11 @@ func (c *checker) replayStop(at place, o *owner, l Line) {
 	case o.ended:
 		c.violates(at, ruleStop, "the generator of %v had stopped before", o.key)
 	case l.Until < o.floor:
-		c.violates(at, ruleStop, "the use of %v ended at %v, before its floor, %v", o.key, instant(l.Until), instant(o.floor))
+		c.violates(at, ruleStop, "the use of %v ended at %v, before its floor, %v", o.key, instant(l.Until),
+			instant(o.floor))
 	case l.Until < o.until:
-		c.violates(at, ruleStop, "the use of %v ended at %v; it has made IDs up to %v", o.key, instant(l.Until), instant(o.until))
+		c.violates(at, ruleStop, "the use of %v ended at %v; it has made IDs up to %v", o.key, instant(l.Until),
+			instant(o.until))
 	}
 	o.ended, o.last = true, l.Until
 }
@@ -300,7 +311,9 @@ func (c *checker) checkChain(k key, h *history) {
 	for _, version := range slices.Sorted(maps.Keys(h.written)) {
 		w := h.written[version]
 		if o := c.owners[w.by]; o != nil && !o.sent[transaction{before, w.horizon}] {
-			c.disorders(w.at, ruleApply, "version %d of %v follows version %d, and has the horizon %v; its owner %s has sent no such transaction",
+			c.disorders(w.at, ruleApply,
+				"version %d of %v follows version %d, and has the horizon %v; its owner %s has sent no such "+
+					"transaction",
 				version, k, before, instant(w.horizon), w.by)
 		}
 		before = version
@@ -314,7 +327,8 @@ func (c *checker) checkInstants(k key, h *history) {
 	for i, furthest := 1, 0; i < len(users); i++ {
 		a, b := users[furthest], users[i]
 		if b.from < a.until {
-			c.violates(b.at, ruleInstant, "the owner that begins here has made IDs of %v from %v on; the one that began at %v, up to %v", k,
+			c.violates(b.at, ruleInstant,
+				"the owner that begins here has made IDs of %v from %v on; the one that began at %v, up to %v", k,
 				instant(b.from), a.at, instant(a.until))
 		}
 		if b.until > a.until {

@@ -1,7 +1,8 @@
-// Package journal writes down what a member does about its node IDs and which IDs it gives, and checks what the members of
-// a cluster have written against the model of the proof, formal/Fence.v.
+// Package journal writes down what a member does about its node IDs and which IDs it gives, and checks what the members
+// of a cluster have written against the model of the proof, formal/Fence.v.
 //
-// A journal is not for recovery: nothing ever reads it but Check. A member without one pays nothing on the way to an ID.
+// A journal is not for recovery: nothing ever reads it but Check. A member without one pays nothing on the way to an
+// ID.
 package journal
 
 import (
@@ -16,8 +17,8 @@ import (
 // Version is the version of the format, which the first line of each run has.
 const Version = 1
 
-// Line is one thing that happened, written before it has any effect: before a transaction is sent, a bound moves or an ID
-// is returned. Fields that say nothing about it are zero. Instants are of ID time, in Unix milliseconds.
+// Line is one thing that happened, written before it has any effect: before a transaction is sent, a bound moves or an
+// ID is returned. Fields that say nothing about it are zero. Instants are of ID time, in Unix milliseconds.
 type Line struct {
 	Do Do        `json:"do"`
 	At time.Time `json:"at"` // by the process's wall clock: for people
@@ -66,8 +67,8 @@ type Writer struct {
 	failed func(error)
 }
 
-// NewWriter returns a Writer that writes each line with one Write. It calls failed when that returns an error, and writes
-// nothing more. It returns nil if to is nil.
+// NewWriter returns a Writer that writes each line with one Write. It calls failed when that returns an error, and
+// writes nothing more. It returns nil if to is nil.
 func NewWriter(to io.Writer, failed func(error)) *Writer {
 	if to == nil {
 		return nil
@@ -96,8 +97,8 @@ func (w *Writer) Write(l Line) {
 	}
 }
 
-// Open opens a file to append a journal to, and makes it if it does not exist, for its owner alone. A line that a process
-// did not finish when it was killed is ended first.
+// Open opens a file to append a journal to, and makes it if it does not exist, for its owner alone. A line that a
+// process did not finish when it was killed is ended first.
 func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -22,8 +22,8 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("%s:%d", p.file, p.line) }
 
-// read calls each with the lines of a file. The last line of a run may be cut off, as when the process was killed while it
-// wrote. An error is returned when the file can't be read, when another line is no line of a journal, or when each
+// read calls each with the lines of a file. The last line of a run may be cut off, as when the process was killed while
+// it wrote. An error is returned when the file can't be read, when another line is no line of a journal, or when each
 // returns one.
 func (f File) read(each func(place, Line) error) error {
 	lines := bufio.NewReader(f)
@@ -66,5 +66,6 @@ func (f File) read(each func(place, Line) error) error {
 // sane reports whether there can be such IDs.
 func (l Line) sane() bool {
 	gaps := l.Count - 1
-	return l.First >= 0 && l.Last >= l.First && gaps >= 0 && gaps <= l.Last-l.First && (l.Last-l.First)%max(gaps, 1) == 0
+	return l.First >= 0 && l.Last >= l.First && gaps >= 0 && gaps <= l.Last-l.First &&
+		(l.Last-l.First)%max(gaps, 1) == 0
 }

@@ -54,7 +54,8 @@ func (p *player) sayAwaited(ctx context.Context) time.Duration {
 		if !pulse.Clock.IsZero() {
 			age = fmt.Sprintf("wrote its pulse %v ago", p.Wall().Sub(pulse.Clock).Round(100*time.Millisecond))
 		}
-		a.what = fmt.Sprintf("for the member %s (owner %q), which %s, to accept its join; if that has died, for the others to notice",
+		a.what = fmt.Sprintf("for the member %s (owner %q), which %s, to accept its join; if that has died, for the "+
+			"others to notice",
 			a.id, pulse.Owner, age)
 		p.log.Warn("the join waits for a member to accept it", "member", a.id, "owner", pulse.Owner, "pulse", age)
 	}

@@ -24,8 +24,12 @@ func TestAJoinSaysWhomItWaitsFor(t *testing.T) {
 		defer cancel()
 		client := w.service.Client("next")
 		defer client.Close()
-		_, err := Join(ctx, client, Options{TTL: ttl, Window: window, Owner: "next", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		for _, want := range []string{"it has not joined the cluster: for 2s it has waited for the member " + dead, `owner "first"`, "wrote its pulse "} {
+		_, err := Join(ctx, client,
+			Options{TTL: ttl, Window: window, Owner: "next", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for _, want := range []string{
+			"it has not joined the cluster: for 2s it has waited for the member " + dead,
+			`owner "first"`, "wrote its pulse ",
+		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("the error is %v; want %q", err, want)
 			}
@@ -33,7 +37,8 @@ func TestAJoinSaysWhomItWaitsFor(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the error is %v", err)
 		}
-		if got := strings.Count(log.String(), "the join waits for a member to accept it"); got != 1 || !strings.Contains(log.String(), "member="+dead+" owner=first") {
+		if got := strings.Count(log.String(), "the join waits for a member to accept it"); got != 1 ||
+			!strings.Contains(log.String(), "member="+dead+" owner=first") {
 			t.Errorf("the log has %d lines for this:\n%s", got, log.String())
 		}
 	})

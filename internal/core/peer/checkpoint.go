@@ -7,9 +7,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// recordCheckpoint cuts the log at a value where a checkpoint is due, as after every CheckpointEvery entries: the member
-// that the value chooses records the value at the previous checkpoint's position. So the log begins with a checkpoint
-// and reaches back at least CheckpointEvery entries. If that member is dead, the next one cuts more.
+// recordCheckpoint cuts the log at a value where a checkpoint is due, as after every CheckpointEvery entries: the
+// member that the value chooses records the value at the previous checkpoint's position. So the log begins with a
+// checkpoint and reaches back at least CheckpointEvery entries. If that member is dead, the next one cuts more.
 func (p *player) recordCheckpoint(ctx context.Context, v cluster.Value) {
 	before := p.anchor
 	p.anchor = v
@@ -29,7 +29,8 @@ func (m *Member) checkpoint(ctx context.Context, v cluster.Value) error {
 	if err != nil {
 		return err
 	}
-	if err := m.store.Checkpoint(ctx, store.Checkpoint{Position: store.Position(v.Position()), Value: data}); err != nil {
+	if err := m.store.Checkpoint(ctx,
+		store.Checkpoint{Position: store.Position(v.Position()), Value: data}); err != nil {
 		return err
 	}
 	if err := m.store.Trim(ctx); err != nil {

@@ -111,9 +111,11 @@ func (m *Member) tellVerdict(was, is clocks.Verdict) {
 	}
 	switch {
 	case is.Out():
-		m.log.Error("most other members disagree with this machine's clock: no node ID is claimed or extended until it is set right", "clock", is)
+		m.log.Error("most other members disagree with this machine's clock: no node ID is claimed or extended until "+
+			"it is set right", "clock", is)
 	case is.Kind == clocks.Tied:
-		m.log.Warn("this clock and those of other members disagree, and there is no majority: it is believed", "clock", is)
+		m.log.Warn("this clock and those of other members disagree, and there is no majority: it is believed",
+			"clock", is)
 	case was.Out():
 		m.log.Info("other members agree with this machine's clock again", "clock", is)
 	}
@@ -168,7 +170,8 @@ func (m *Member) adjust(ctx context.Context) error {
 	}
 	if ahead != 0 {
 		m.believed.Add(1)
-		m.log.Info("the wall clock has stepped ahead, and no majority of the others disagrees: following it", "by", ahead)
+		m.log.Info("the wall clock has stepped ahead, and no majority of the others disagrees: following it",
+			"by", ahead)
 	}
 	for _, s := range m.Sequencers() {
 		s.poke() // a floor may be reached

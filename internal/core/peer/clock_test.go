@@ -34,7 +34,8 @@ func (n *node) out(want string) {
 		n.world.t.Fatalf("%s has not attached: %v", n.name, n.err)
 	}
 	_, err := s.Next(n.world.t.Context())
-	if ready := s.Ready(); !errors.As(err, &clock) || !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), want) || !errors.As(ready, &clock) {
+	if ready := s.Ready(); !errors.As(err, &clock) || !errors.Is(err, ErrNotReady) ||
+		!strings.Contains(err.Error(), want) || !errors.As(ready, &clock) {
 		n.world.t.Errorf("%s: %v, and Ready says %v; want %q", n.name, err, ready, want)
 	}
 }
@@ -44,7 +45,8 @@ func (n *node) believes(kind clocks.Kind, within time.Duration) {
 	n.world.t.Helper()
 	for deadline := time.Now().Add(within); n.mem.Load().judged().Kind != kind; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			n.world.t.Fatalf("%s: the verdict is %v after %v; want %v", n.name, n.mem.Load().judged().Verdict, within, kind)
+			n.world.t.Fatalf("%s: the verdict is %v after %v; want %v", n.name,
+				n.mem.Load().judged().Verdict, within, kind)
 		}
 	}
 }
@@ -81,7 +83,8 @@ func TestAllClocksStepTogether(t *testing.T) {
 							t.Errorf("%s had node ID %d, and is %v", n.name, held[n], s)
 						}
 						p, _ := n.seq.Load().Parts(n.last)
-						if lag := time.Now().Add(step).Sub(layout.TickStart(p.Tick)); step > 0 && lag.Abs() > time.Second {
+						if lag := time.Now().Add(step).Sub(layout.TickStart(p.Tick)); step > 0 &&
+							lag.Abs() > time.Second {
 							t.Errorf("IDs of %s are %v away from the wall", n.name, lag)
 						}
 					}
@@ -94,7 +97,8 @@ func TestAllClocksStepTogether(t *testing.T) {
 	}
 }
 
-// A node that is wrong joins right ones: it is refused with the numbers, and they serve on; set right, it serves within 5 s.
+// A node that is wrong joins right ones: it is refused with the numbers, and they serve on; set right, it serves within
+// 5 s.
 func TestAWrongClockJoins(t *testing.T) {
 	for _, c := range []struct {
 		off  time.Duration
@@ -240,7 +244,8 @@ func TestOnlyTheLivingJudge(t *testing.T) {
 	})
 }
 
-// A pulse that its dead owner writes no more says nothing about the clock of those who read it; that of a living one does.
+// A pulse that its dead owner writes no more says nothing about the clock of those who read it; that of a living one
+// does.
 func TestTheAgeOfAPulseIsNoOffset(t *testing.T) {
 	for _, size := range []int{5, 6, 12} { // of the last one, each reads a few
 		inBubble(t, func(t *testing.T, w *world) {

@@ -28,8 +28,8 @@ func (w *world) named(nodes ...*node) string {
 	return string(kv.Value)
 }
 
-// All members have one cluster ID, also those that begin at the same instant, and those that come when the first ones have
-// left. Another store has another.
+// All members have one cluster ID, also those that begin at the same instant, and those that come when the first ones
+// have left. Another store has another.
 func TestMembersAgreeOnTheClusterID(t *testing.T) {
 	ids := map[string]bool{}
 	for range 2 {
@@ -126,11 +126,13 @@ func TestAnotherIsFirstAfterALoss(t *testing.T) {
 		other := memstore.NewService()
 		client := other.Client("another")
 		defer client.Close()
-		if _, err := client.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(clusterid.Key, []byte("another"))}}); err != nil {
+		if _, err := client.Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.Put(clusterid.Key, []byte("another"))}}); err != nil {
 			t.Fatal(err)
 		}
 		w.service.RollBack(other.Backup(), 0)
-		for deadline := time.Now().Add(window); a.mem.Load().Cluster() != "another" || b.mem.Load().Cluster() != "another"; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(window); a.mem.Load().Cluster() != "another" ||
+			b.mem.Load().Cluster() != "another"; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				break // named tells
 			}
@@ -146,10 +148,13 @@ func TestClusterIDThatCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		client := w.service.Client("test")
 		defer client.Close()
-		if _, err := client.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(clusterid.Key, []byte("a\r\nb"))}}); err != nil {
+		if _, err := client.Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.Put(clusterid.Key, []byte("a\r\nb"))}}); err != nil {
 			t.Fatal(err)
 		}
-		m, err := Start(func(context.Context) (store.Store, error) { return w.service.Client("a"), nil }, Options{TTL: ttl, Window: window})
+		m, err := Start(func(context.Context) (store.Store, error) {
+			return w.service.Client("a"), nil
+		}, Options{TTL: ttl, Window: window})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,8 @@ func (p *player) removals(v cluster.Value, id string) (owed []cluster.Command) {
 	return owed
 }
 
-// askerOf returns who asked for an attach or a detach of this member's, which is said once: it may do the same by itself later.
+// askerOf returns who asked for an attach or a detach of this member's, which is said once: it may do the same by
+// itself later.
 func (m *Member) askerOf(c cluster.Command) (who string, told func()) {
 	name := ""
 	switch c := c.(type) {

@@ -9,15 +9,15 @@ import (
 	"github.com/firn-id/firn/internal/base/fresh"
 )
 
-// The memory of a process can be copied, by the snapshot of a virtual machine or by a checkpoint, and go on twice, or go on
-// once more from an earlier state. Each copy takes itself for the member that was copied. The store decides which one is:
-// of two writes under the same version it applies one. The other copy then finds a write that it never sent where only it
-// writes, since each write has a stamp that no copy makes, see package fresh. Whoever finds that makes no more IDs of what
-// it held, for its twin uses the same, and starts over as a new member under a new session. It leaves the former session and
-// member ID to the twin: it neither ends nor renews them, and says nothing under them.
+// The memory of a process can be copied, by the snapshot of a virtual machine or by a checkpoint, and go on twice, or
+// go on once more from an earlier state. Each copy takes itself for the member that was copied. The store decides which
+// one is: of two writes under the same version it applies one. The other copy then finds a write that it never sent
+// where only it writes, since each write has a stamp that no copy makes, see package fresh. Whoever finds that makes no
+// more IDs of what it held, for its twin uses the same, and starts over as a new member under a new session. It leaves
+// the former session and member ID to the twin: it neither ends nor renews them, and says nothing under them.
 
-// startAnew has the member start over, since a copy of its process may be or go on as this incarnation; nil: it is between
-// two, and uses what it reserved as the former one.
+// startAnew has the member start over, since a copy of its process may be or go on as this incarnation; nil: it is
+// between two, and uses what it reserved as the former one.
 func (m *Member) startAnew(l *incarnation, why error) {
 	if l != nil && !l.copied.CompareAndSwap(false, true) {
 		return
@@ -39,7 +39,8 @@ func (m *Member) startAnew(l *incarnation, why error) {
 			l.session.Abandon() // which wakes the player
 		}
 	}
-	m.log.Error("this member makes no IDs of what it has reserved, and starts over as a new member", "was", was, "err", why)
+	m.log.Error("this member makes no IDs of what it has reserved, and starts over as a new member", "was",
+		was, "err", why)
 	m.poke()
 }
 

@@ -35,8 +35,8 @@ type kin struct {
 	of *image // nil: of nobody
 }
 
-// image is a snapshot of a member, and the instant from which on nothing may come twice that a copy and its original make:
-// until then the original had reserved, or had a write under way.
+// image is a snapshot of a member, and the instant from which on nothing may come twice that a copy and its original
+// make: until then the original had reserved, or had a write under way.
 type image struct {
 	*snapshot
 	of    *kin
@@ -205,9 +205,9 @@ func (f *family) calm() {
 	}
 }
 
-// Members are copied and set back at any moment, of others and of copies, while calls fail, sessions end, and the store is
-// set back. What comes twice was reserved, or asked for, when a copy was made; all have places of their own at the end.
-// Each seed is another world; FIRN_SEED=N runs one.
+// Members are copied and set back at any moment, of others and of copies, while calls fail, sessions end, and the store
+// is set back. What comes twice was reserved, or asked for, when a copy was made; all have places of their own at the
+// end. Each seed is another world; FIRN_SEED=N runs one.
 func TestCopiesAtAnyMoment(t *testing.T) {
 	copiesAtAnyMoment(t, 20)
 }
@@ -231,7 +231,9 @@ func copiesAtAnyMoment(t *testing.T, worlds uint64) {
 			f := &family{world: w, Rand: rand.New(rand.NewPCG(seed, 0)), given: map[firn.ID]*kin{}}
 			f.loses = f.IntN(4) == 0
 			for i := range 1 + f.IntN(3) {
-				f.living = append(f.living, &kin{node: w.start(fmt.Sprint("n", i), unchecked, func(c *setup) { c.Logger = log.With("of", c.Owner) })})
+				f.living = append(f.living, &kin{node: w.start(fmt.Sprint("n", i), unchecked, func(c *setup) {
+					c.Logger = log.With("of", c.Owner)
+				})})
 			}
 			f.take(time.Second)
 			for range 5 + f.IntN(20) {

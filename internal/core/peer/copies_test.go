@@ -20,8 +20,8 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// Go programs can't be forked, so these tests make copies of members: a snapshot is what a member knows, with its fences and
-// session, and it goes on as often as a test resumes it, in simulated time.
+// Go programs can't be forked, so these tests make copies of members: a snapshot is what a member knows, with its
+// fences and session, and it goes on as often as a test resumes it, in simulated time.
 
 // snapshot is a member as it was at one moment.
 type snapshot struct {
@@ -44,8 +44,12 @@ func (n *node) snapshot() *snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.incarnation
-	sn := &snapshot{of: n, at: time.Now(), value: store.Position(m.value.Position()), fences: map[*fence.Fence]*fence.Fence{}, statuses: map[string]status{}}
-	sn.pulse.id, sn.pulse.losses, sn.pulse.joined, sn.pulse.since, sn.pulse.pulse, sn.pulse.stamps = l.id, l.losses, l.joined, l.since, l.pulse, l.stamps.Clone()
+	sn := &snapshot{
+		of: n, at: time.Now(), value: store.Position(m.value.Position()),
+		fences: map[*fence.Fence]*fence.Fence{}, statuses: map[string]status{},
+	}
+	sn.pulse.id, sn.pulse.losses, sn.pulse.joined, sn.pulse.since, sn.pulse.pulse, sn.pulse.stamps = l.id, l.losses,
+		l.joined, l.since, l.pulse, l.stamps.Clone()
 	sn.session, sn.losses = l.session, m.losses.Load()
 	sn.member.value, sn.member.entry, sn.member.floorAt = m.value, m.entry, m.floorAt
 	sn.member.mark.Store(m.mark.Load())
@@ -65,8 +69,8 @@ func (n *node) snapshot() *snapshot {
 	return sn
 }
 
-// resumedAt is a store whose log is first followed from where a copy has read it. If the log ends before that, the copy's
-// client would know.
+// resumedAt is a store whose log is first followed from where a copy has read it. If the log ends before that, the
+// copy's client would know.
 type resumedAt struct {
 	*memstore.Client
 	value *atomic.Int64
@@ -83,7 +87,10 @@ func (r resumedAt) Follow(ctx context.Context, after store.Position) iter.Seq2[s
 // resume has a copy go on, with a clock that is so far off.
 func (sn *snapshot) resume(name string, off time.Duration) *node {
 	w, was := sn.of.world, sn.of.mem.Load()
-	n := &node{world: w, name: name, client: w.service.Client(name), wall: new(wall), done: make(chan struct{}), cancel: func() {}}
+	n := &node{
+		world: w, name: name, client: w.service.Client(name), wall: new(wall), done: make(chan struct{}),
+		cancel: func() {},
+	}
 	n.wall.step(off)
 	n.client.CutOff(sn.cutOff)
 	close(n.done)
@@ -95,11 +102,14 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 	at := resumedAt{n.client, new(atomic.Int64)}
 	at.value.Store(int64(sn.value))
 	m := &Member{
-		store: at, options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
-		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
+		store: at, options: options, log: options.Logger,
+		troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
+		serving:  serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
+		broken:  make(chan error, 1),
 		keeper:  keeper{writing: make(lock, 1), soon: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
-		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, registry: registry{sequencers: map[string]*Sequencer{}},
-		clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(),
+		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{},
+		registry: registry{sequencers: map[string]*Sequencer{}},
+		clock:    firn.NewCoarseClock(options.Clock), lookups: newLookups(),
 		value: sn.member.value, entry: sn.member.entry, hasJoined: true, floorAt: sn.member.floorAt,
 	}
 	m.judge = judge{others: m, clock: options.Clock, judging: make(lock, 1)}
@@ -108,7 +118,10 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 	m.mark.Store(sn.member.mark.Load())
 	m.losses.Store(sn.losses)
 	session := n.client.Copy(sn.session)
-	l := &incarnation{id: sn.pulse.id, session: session, holder: fence.NewHolder(sn.pulse.id), losses: sn.pulse.losses, joined: sn.pulse.joined, since: sn.pulse.since, pulse: sn.pulse.pulse, stamps: sn.pulse.stamps.Clone()}
+	l := &incarnation{
+		id: sn.pulse.id, session: session, holder: fence.NewHolder(sn.pulse.id), losses: sn.pulse.losses,
+		joined: sn.pulse.joined, since: sn.pulse.since, pulse: sn.pulse.pulse, stamps: sn.pulse.stamps.Clone(),
+	}
 	m.incarnation = l
 	for name, st := range sn.statuses {
 		v, _ := sn.member.value.Sequencer(name)
@@ -191,8 +204,8 @@ func side(t *testing.T, d time.Duration, before time.Time, given map[firn.ID]boo
 	return twice
 }
 
-// A member is copied while it runs. One of the two goes on, as if nothing had happened; the other one finds out at its next
-// renewal, gives no more IDs of what it held, and becomes a new member under a new ID and session.
+// A member is copied while it runs. One of the two goes on, as if nothing had happened; the other one finds out at its
+// next renewal, gives no more IDs of what it held, and becomes a new member under a new ID and session.
 func TestAMemberIsCopied(t *testing.T) {
 	for _, detached := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -221,7 +234,8 @@ func TestAMemberIsCopied(t *testing.T) {
 				winner, loser = twin, a
 			}
 			if winner.id() != id || winner.mem.Load().Stats().Rejoins != 0 || b.id() != other {
-				t.Errorf("the winner was %s and is %s after %d rejoins; b was %s and is %s", id, winner.id(), winner.mem.Load().Stats().Rejoins, other, b.id())
+				t.Errorf("the winner was %s and is %s after %d rejoins; b was %s and is %s", id, winner.id(),
+					winner.mem.Load().Stats().Rejoins, other, b.id())
 			}
 			if loser.id() == id || !w.value().IsMember(loser.id()) || !w.value().IsMember(id) {
 				t.Errorf("the loser was %s and is %s; members are %v", id, loser.id(), w.value().Members())
@@ -254,7 +268,8 @@ func TestACopyFindsOutAtItsNextRenewal(t *testing.T) {
 	})
 }
 
-// A member runs on for minutes, ends, and is set back to a snapshot, as a virtual machine is: with and without its clock.
+// A member runs on for minutes, ends, and is set back to a snapshot, as a virtual machine is: with and without its
+// clock.
 func TestAMemberIsSetBack(t *testing.T) {
 	for _, clock := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -300,7 +315,8 @@ func TestACopyThatWasAwayEndsNoSession(t *testing.T) {
 			twin.client.CutOff(false)
 			side(t, 4*window, sn.reserved, given, a, b, twin)
 			if a.copies() != 0 || a.id() != sn.pulse.id || a.mem.Load().Stats().Rejoins != 0 {
-				t.Errorf("who stayed is %s after %d rejoins, and was %s", a.id(), a.mem.Load().Stats().Rejoins, sn.pulse.id)
+				t.Errorf("who stayed is %s after %d rejoins, and was %s", a.id(),
+					a.mem.Load().Stats().Rejoins, sn.pulse.id)
 			}
 			if twin.copies() == 0 || twin.Ready() != nil {
 				t.Errorf("who was away has found out %d times; %v", twin.copies(), twin.Ready())
@@ -309,8 +325,8 @@ func TestACopyThatWasAwayEndsNoSession(t *testing.T) {
 	}
 }
 
-// When the system tells that it resumed from a snapshot, nothing more is given of what was reserved, and the member starts
-// over without waiting for a conflict. Its session and member ID are left to a copy that there may be.
+// When the system tells that it resumed from a snapshot, nothing more is given of what was reserved, and the member
+// starts over without waiting for a conflict. Its session and member ID are left to a copy that there may be.
 func TestTheSystemResumes(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		resumed := make(chan struct{})
@@ -322,7 +338,8 @@ func TestTheSystemResumes(t *testing.T) {
 		held := a.session()
 		a.client.Inject(func(c memstore.Call) memstore.Fault { // it can't have anything new yet
 			for _, op := range c.Txn.Then {
-				if strings.HasPrefix(op.Key, fencePrefix(DefaultSequencer)) && strings.HasSuffix(op.Key, fmt.Sprint("/", node)) {
+				if strings.HasPrefix(op.Key, fencePrefix(DefaultSequencer)) &&
+					strings.HasSuffix(op.Key, fmt.Sprint("/", node)) {
 					t.Errorf("it writes %s, which is a copy's, if there is one", op.Key)
 				}
 			}
@@ -355,7 +372,8 @@ func TestTheSystemResumes(t *testing.T) {
 	})
 }
 
-// A member that is a copy says nothing under the ID that it leaves to its twin, also if it ends before it has another one.
+// A member that is a copy says nothing under the ID that it leaves to its twin, also if it ends before it has another
+// one.
 func TestACopyThatLeaves(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		resumed := make(chan struct{})
@@ -382,8 +400,8 @@ func TestACopyThatLeaves(t *testing.T) {
 	})
 }
 
-// What shows that a copy goes on may concern an incarnation before the current one, which the copy may have, too. The member
-// leaves both.
+// What shows that a copy goes on may concern an incarnation before the current one, which the copy may have, too. The
+// member leaves both.
 func TestACopyOfAFormerIncarnation(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")

@@ -16,8 +16,8 @@ import (
 //
 // A *cluster.NameError is returned when the name is not allowed, an *ExistsError when the sequencer exists with
 // another definition, a *cluster.PrefixError when another sequencer has its prefix, an *EarlyError when its IDs would
-// stay too small for long, firn.ErrLifetime when the layout's time is over or has not begun, and other errors when the definition is not valid, or when ctx or the
-// member has ended.
+// stay too small for long, firn.ErrLifetime when the layout's time is over or has not begun, and other errors when the
+// definition is not valid, or when ctx or the member has ended.
 func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
 	v, _, err := m.create(ctx, name, d)
 	if err != nil {
@@ -51,7 +51,9 @@ func (m *Member) AttachOnDemand(ctx context.Context, name string) (*Sequencer, e
 }
 
 // attachIf attaches if allowed agrees to the definition of the sequencer that look finds.
-func (m *Member) attachIf(ctx context.Context, name string, look func(context.Context, string) (cluster.Sequencer, error), allowed func(cluster.Definition) error) (*Sequencer, error) {
+func (m *Member) attachIf(ctx context.Context, name string, look func(context.Context, string) (cluster.Sequencer,
+	error), allowed func(cluster.Definition) error,
+) (*Sequencer, error) {
 	if s, ok := m.Sequencer(name); ok {
 		if err := allowed(s.definition); err != nil {
 			return nil, err
@@ -71,7 +73,9 @@ func (m *Member) attachIf(ctx context.Context, name string, look func(context.Co
 // Create creates a sequencer without attaching to it, and reports whether it is new. A *cluster.QuotaError is returned
 // when it is, and one of the quotas is reached; the log decides that, so no two members exceed one together. The other
 // errors are those of EnsureSequencer.
-func (m *Member) Create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (created bool, err error) {
+func (m *Member) Create(ctx context.Context, name string, d cluster.Definition,
+	quotas ...cluster.Quota,
+) (created bool, err error) {
 	_, created, err = m.create(ctx, name, d, quotas...)
 	return created, err
 }
@@ -90,7 +94,9 @@ func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 }
 
 // create makes sure that the sequencer exists with this definition, and reports whether it is new.
-func (m *Member) create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (cluster.Sequencer, bool, error) {
+func (m *Member) create(ctx context.Context, name string, d cluster.Definition,
+	quotas ...cluster.Quota,
+) (cluster.Sequencer, bool, error) {
 	var none cluster.Sequencer
 	if err := cluster.CheckName(name); err != nil {
 		return none, false, err
@@ -135,8 +141,9 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition, 
 	return none, false, err
 }
 
-// beforeCreate returns a value as of now. Where this member's own refuses the sequencer, that costs the store as little as a
-// name that does not exist, as such calls may be many; what was destroyed in the last second may be in the way then.
+// beforeCreate returns a value as of now. Where this member's own refuses the sequencer, that costs the store as little
+// as a name that does not exist, as such calls may be many; what was destroyed in the last second may be in the way
+// then.
 func (m *Member) beforeCreate(ctx context.Context, c cluster.CreateSequencer) (cluster.Value, error) {
 	refuses := func(v cluster.Value) bool {
 		_, there := v.Sequencer(c.Sequencer)
@@ -157,7 +164,8 @@ func (m *Member) beforeCreate(ctx context.Context, c cluster.CreateSequencer) (c
 func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quota) cluster.CreateSequencer {
 	nodes, _ := m.options.Region.Nodes(d)
 	return cluster.CreateSequencer{
-		Sequencer: name, Definition: d, Region: m.options.Region, Start: m.options.Start(nodes), SolePrefix: d.Prefix != "", Quotas: quotas,
+		Sequencer: name, Definition: d, Region: m.options.Region, Start: m.options.Start(nodes),
+		SolePrefix: d.Prefix != "", Quotas: quotas,
 	}
 }
 

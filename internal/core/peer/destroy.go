@@ -71,7 +71,9 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 
 // lookAround returns until when IDs of a destroyed sequencer can be made, and whether a node ID is still owned.
 // With revoke, owners that are still alive lose their node IDs.
-func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, losses int64, revoke bool) (until time.Time, live bool, err error) {
+func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, losses int64,
+	revoke bool,
+) (until time.Time, live bool, err error) {
 	i, at, err := m.markDestroyed(ctx, name, q, losses)
 	if err != nil || !i.Destroyed && i.Former == nil { // the next generation has begun, so this one is closed
 		return i.Until, false, err
@@ -87,7 +89,9 @@ func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequence
 
 // markDestroyed has the store refuse all claims for a destroyed sequencer. It returns the latest generation, this
 // one or a later one, and its condition.
-func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer, losses int64) (generation, store.Condition, error) {
+func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer, losses int64) (generation,
+	store.Condition, error,
+) {
 	return m.changeGeneration(ctx, name, func(i generation, _ store.Condition) (generation, bool, error) {
 		own := i.is(q.Created(), q.Definition())
 		if own && i.Destroyed {

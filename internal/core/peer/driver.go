@@ -30,8 +30,8 @@ type lane struct {
 	guarded int64           // the member's losses when both were read
 }
 
-// early is by how much a generator is made before the floor of its node ID, for which it waits itself: callers then wait
-// milliseconds, and none comes after the last IDs of a tenure and before the first of the next.
+// early is by how much a generator is made before the floor of its node ID, for which it waits itself: callers then
+// wait milliseconds, and none comes after the last IDs of a tenure and before the first of the next.
 const early = 5 * time.Millisecond
 
 // current returns what the status has of the lane.
@@ -115,7 +115,8 @@ func (l *lane) look(ctx context.Context) (action attachment.Action, err error) {
 	}
 	for i, t := range st.state.Tenures {
 		if t.Lost && !before.Tenures[i].Lost && !st.tenures[i].withdrawn && l.looked.kind == attachment.Granted {
-			l.m.log.Warn("lost the node ID, asking for another", "sequencer", l.name, "node", t.Node, "usable_until", st.tenures[i].fence.Horizon())
+			l.m.log.Warn("lost the node ID, asking for another", "sequencer", l.name, "node", t.Node, "usable_until",
+				st.tenures[i].fence.Horizon())
 		}
 	}
 	return action, err
@@ -163,7 +164,8 @@ func (l *lane) show(st *laneStatus, action attachment.Action) (err error) {
 			st.step(attachment.NotUsed{Slot: action.Slot})
 		}
 	} else if latest.fence != nil && latest.generator == nil {
-		st.why = fmt.Errorf("node ID %d may not be used before %v; waiting for the clock to get there", latest.fence.Node(), latest.fence.Floor().UTC())
+		st.why = fmt.Errorf("node ID %d may not be used before %v; waiting for the clock to get there",
+			latest.fence.Node(), latest.fence.Floor().UTC())
 	}
 	st.generator = nil
 	if i := st.state.InUse(); i >= 0 && !st.tenures[i].withdrawn {
@@ -220,7 +222,8 @@ func (l *lane) do(ctx context.Context, action attachment.Action) error {
 // claim claims the granted node ID, under the session of the incarnation that was granted it.
 func (l *lane) claim(ctx context.Context) error {
 	if nodes, err := l.m.options.Region.Nodes(l.definition); err != nil || !nodes.Holds(l.looked.node) {
-		return fmt.Errorf("%w: node ID %d is not one of the region %v", store.ErrRefused, l.looked.node, l.m.options.Region)
+		return fmt.Errorf("%w: node ID %d is not one of the region %v", store.ErrRefused, l.looked.node,
+			l.m.options.Region)
 	}
 	if l.looked.incarnation.copied.Load() {
 		return ErrCopied // the grant is a copy's, and another one is to come
@@ -236,7 +239,8 @@ func (l *lane) claim(ctx context.Context) error {
 	}
 	from, floored, err := l.m.floored(ctx)
 	if err == nil {
-		err = l.m.checkKept(ctx) // also of other sequencers: a store that has lost that may have lost other owners' horizons
+		// also of other sequencers: a store that has lost that may have lost other owners' horizons
+		err = l.m.checkKept(ctx)
 	}
 	if err != nil {
 		return err
@@ -256,9 +260,13 @@ func (l *lane) claim(ctx context.Context) error {
 		l.update(func(st *laneStatus) {
 			st.step(attachment.TookIt{})
 			left := l.looked.incarnation.copied.Load()
-			st.tenures[st.state.Latest()] = tenure{fence: f, losses: l.looked.incarnation.losses, withdrawn: left, left: left}
+			st.tenures[st.state.Latest()] = tenure{
+				fence: f, losses: l.looked.incarnation.losses,
+				withdrawn: left, left: left,
+			}
 		})
-		l.m.log.Info("claimed a node ID", "sequencer", l.name, "node", f.Node(), "from", f.Floor(), "horizon", f.Horizon())
+		l.m.log.Info("claimed a node ID", "sequencer", l.name, "node", f.Node(), "from", f.Floor(),
+			"horizon", f.Horizon())
 	case errors.Is(err, fence.ErrCopied):
 		l.m.startAnew(l.looked.incarnation, err)
 	case errors.Is(err, fence.ErrClosed):
@@ -339,7 +347,8 @@ func (l *lane) failed(ctx context.Context, losses int64, err error) {
 	var order *OrderError
 	var early *EarlyError
 	var floor *FloorError
-	final := errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order) || errors.As(err, &early) || errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
+	final := errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order) || errors.As(err, &early) ||
+		errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
 	l.update(func(st *laneStatus) {
 		if (st.generator == nil || l.m.stale(st.inUse())) && st.granted.kind == attachment.Granted {
 			st.why = err

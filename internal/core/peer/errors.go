@@ -25,18 +25,23 @@ var (
 	ErrDetached = reason.New("detached", "the sequencer is detached; Attach attaches it again")
 
 	// ErrDrained is wrapped in an ErrNotReady while an operator keeps the member detached, see Member.Drain.
-	ErrDrained = reason.New("detached", "an operator has drained this member of the sequencer; it attaches again once that is undone")
+	ErrDrained = reason.New("detached",
+		"an operator has drained this member of the sequencer; it attaches again once that is undone")
 
 	// ErrDestroyed is wrapped in an ErrNotReady when the sequencer was destroyed. It is final: a sequencer
 	// created later under the same name has another handle.
-	ErrDestroyed = reason.New("unknown_sequencer", "the sequencer was destroyed; one that is created again needs a new handle")
+	ErrDestroyed = reason.New("unknown_sequencer",
+		"the sequencer was destroyed; one that is created again needs a new handle")
 
 	// ErrExpelled is why a member has ended that an operator has expelled from the cluster, see Member.Expel.
-	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started again")
+	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is " +
+		"started again")
 
-	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was copied,
-	// or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new one.
-	ErrCopied = reason.New("copied", "this process was copied, or set back to an earlier state; it starts over as a new member")
+	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was
+	// copied, or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new
+	// one.
+	ErrCopied = reason.New("copied",
+		"this process was copied, or set back to an earlier state; it starts over as a new member")
 
 	// ErrNoSequencer is returned when no sequencer has the name.
 	ErrNoSequencer = reason.New("unknown_sequencer", "there is no such sequencer; it has to be created")
@@ -67,7 +72,8 @@ func (e *ExistsError) Error() string {
 	for _, d := range e.InForce.Differences(e.Wanted) {
 		fields = append(fields, d.String())
 	}
-	return fmt.Sprintf("%v: %q: %s; ask for the one in force, or take another name", ErrSequencerExists, e.Name, strings.Join(fields, "; "))
+	return fmt.Sprintf("%v: %q: %s; ask for the one in force, or take another name", ErrSequencerExists, e.Name,
+		strings.Join(fields, "; "))
 }
 
 // Is reports whether target is ErrSequencerExists.
@@ -76,14 +82,15 @@ func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExist
 // Reason returns the code of the error, as docs/errors.md has it.
 func (*ExistsError) Reason() string { return "exists" }
 
-// RegionError is why a member has ended whose Options.Region is not that of the sequencers in the store. It changes nothing
-// there.
+// RegionError is why a member has ended whose Options.Region is not that of the sequencers in the store. It changes
+// nothing there.
 type RegionError struct {
 	InForce, Wanted cluster.Region
 }
 
 func (e *RegionError) Error() string {
-	return fmt.Sprintf("the region of this store is %v, and that of this member %v; want that of the store, or another store: the region of one with sequencers can't change",
+	return fmt.Sprintf("the region of this store is %v, and that of this member %v; want that of the store, or "+
+		"another store: the region of one with sequencers can't change",
 		e.InForce, e.Wanted)
 }
 
@@ -93,21 +100,24 @@ type EarlyError struct {
 	After firn.ID   // the ID to exceed
 	From  time.Time // when IDs exceed it; zero: never
 
-	// Mixed says that the IDs of earlier generations are scattered and those of the definition are not, or the other way
-	// round: one could come again.
+	// Mixed says that the IDs of earlier generations are scattered and those of the definition are not, or the other
+	// way round: one could come again.
 	Mixed bool
 }
 
 func (e *EarlyError) Error() string {
 	if e.Mixed {
-		return "a sequencer of this name was destroyed whose IDs are scattered, and those of this definition are not, or the other way round: " +
+		return "a sequencer of this name was destroyed whose IDs are scattered, and those of this definition " +
+			"are not, " +
+			"or the other way round: " +
 			"an ID could come again; want IDs like those before, or another name"
 	}
 	when := "never do"
 	if !e.From.IsZero() {
 		when = "do from " + e.From.UTC().Format(time.RFC3339) + " on"
 	}
-	return fmt.Sprintf("every ID must exceed %d, and those of this definition %s; want an earlier epoch, more bits below the time, or another name",
+	return fmt.Sprintf("every ID must exceed %d, and those of this definition %s; want an earlier epoch, more bits "+
+		"below the time, or another name",
 		int64(e.After), when)
 }
 
@@ -124,7 +134,8 @@ func (e *UsedUntilError) Error() string {
 	if !e.Until.IsZero() {
 		until = "until " + e.Until.UTC().Format(time.RFC3339Nano)
 	}
-	return fmt.Sprintf("the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v", e.Name, until, e.Err)
+	return fmt.Sprintf("the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v",
+		e.Name, until, e.Err)
 }
 
 // Unwrap returns why Destroy stopped waiting.

@@ -13,12 +13,12 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// After its store has lost data, a member says in the key of package floor from when on node IDs may be used. Old and new
-// members claim node IDs only under the condition that this key is unchanged, and use them only from that instant on, as
-// if it were a former owner's horizon. The package decides what to write, by what a member knows.
+// After its store has lost data, a member says in the key of package floor from when on node IDs may be used. Old and
+// new members claim node IDs only under the condition that this key is unchanged, and use them only from that instant
+// on, as if it were a former owner's horizon. The package decides what to write, by what a member knows.
 
-// FloorError is wrapped in an ErrNotReady while members may not make IDs yet after the store has lost data, or may have. It
-// passes by itself, or with Resume.
+// FloorError is wrapped in an ErrNotReady while members may not make IDs yet after the store has lost data, or may
+// have. It passes by itself, or with Resume.
 type FloorError struct {
 	From time.Time // the instant from which they may; zero: no member whose clock is believed has said it yet
 	By   string    // the member, or the machine of a quorum, that found that out
@@ -30,12 +30,13 @@ func (e *FloorError) Error() string {
 	if e.From.IsZero() {
 		until = "before one whose clock most others agree with has said from when on"
 	}
-	return fmt.Sprintf("to avoid duplicates, members make no IDs %s, unless an operator resumes sooner, since %q found this: %s", until, e.By, e.Why)
+	return fmt.Sprintf("to avoid duplicates, members make no IDs %s, unless an operator resumes sooner, since %q "+
+		"found this: %s", until, e.By, e.Why)
 }
 
-// witness is whether a member has noticed a loss of data itself, and what was thought of its clock then, until it may claim
-// again: by then the floor is settled, or an operator has resumed. One that was refused is a witness only until others have
-// settled the floor.
+// witness is whether a member has noticed a loss of data itself, and what was thought of its clock then, until it may
+// claim again: by then the floor is settled, or an operator has resumed. One that was refused is a witness only until
+// others have settled the floor.
 type witness struct {
 	saw   sight
 	since floorAt // the floor by which it has told of the loss: an earlier one says nothing about it
@@ -90,7 +91,8 @@ func (m *Member) told(at floorAt) {
 	m.witness.since = at
 }
 
-// settled notes a settled floor: the member is no witness any more, of the loss that led to it, if it may claim or was refused.
+// settled notes a settled floor: the member is no witness any more, of the loss that led to it, if it may claim or was
+// refused.
 func (m *Member) settled(at floorAt, claims bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,8 +126,9 @@ func (m *Member) longest() time.Duration {
 	return max(m.options.Window, time.Duration(m.window.Load()))
 }
 
-// readFloor reads the key; if it is missing, the floor is zero. One whose version went back is gone with all that the store
-// was told since: after a loss a member knows no log entry and no horizon at first, and would notice another by nothing else.
+// readFloor reads the key; if it is missing, the floor is zero. One whose version went back is gone with all that the
+// store was told since: after a loss a member knows no log entry and no horizon at first, and would notice another by
+// nothing else.
 func (m *Member) readFloor(ctx context.Context) (f floor.Floor, at store.Condition, err error) {
 	losses, seen := m.losses.Load(), m.floorKnown()
 	kv, err := m.store.Get(ctx, floor.Key)
@@ -164,14 +167,17 @@ func (m *Member) floorKnown() store.Version {
 func (m *Member) knowsFloor(losses int64, version store.Version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at := (floorAt{losses, version}); losses > m.floorAt.losses || losses == m.floorAt.losses && version > m.floorAt.version {
+	if at := (floorAt{losses, version}); losses > m.floorAt.losses ||
+		losses == m.floorAt.losses && version > m.floorAt.version {
 		m.floorAt = at
 	}
 }
 
-// changeFloor calls next for what to put, until there is nothing to put any more. It returns the floor and its version. A
-// write in doubt needs no care: the next goes out under the same condition.
-func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floor.Floor, write bool)) (f floor.Floor, at store.Condition, err error) {
+// changeFloor calls next for what to put, until there is nothing to put any more. It returns the floor and its version.
+// A write in doubt needs no care: the next goes out under the same condition.
+func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floor.Floor, write bool)) (f floor.Floor,
+	at store.Condition, err error,
+) {
 	err = m.insist(ctx, "can't write the time before which members make no IDs", func() error {
 		losses := m.losses.Load()
 		if f, at, err = m.readFloor(ctx); err != nil {
@@ -198,8 +204,8 @@ func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floo
 	return f, at, err
 }
 
-// floored returns the time from which members may use node IDs, and the condition that it still holds. It first writes what
-// the member has to write before it claims. A *FloorError is returned while it may not claim.
+// floored returns the time from which members may use node IDs, and the condition that it still holds. It first writes
+// what the member has to write before it claims. A *FloorError is returned while it may not claim.
 func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error) {
 	losses := m.losses.Load()
 	f, at, verdict, err := m.decide(ctx, time.Time{})
@@ -222,8 +228,8 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 	return f.From, at, err
 }
 
-// heedFloor reads the key for the longest window, which the store may lose. If the floor is open, it settles it where the
-// member may: one that has what it wants claims nothing, and others wait.
+// heedFloor reads the key for the longest window, which the store may lose. If the floor is open, it settles it where
+// the member may: one that has what it wants claims nothing, and others wait.
 func (m *Member) heedFloor(ctx context.Context) error {
 	losses := m.losses.Load()
 	f, at, err := m.readFloor(ctx)
@@ -241,9 +247,11 @@ func (m *Member) heedFloor(ctx context.Context) error {
 	return err
 }
 
-// decide returns whether the member may claim, once it has written what it has to. The living have reserved what lies before
-// that instant; zero: they were not asked.
-func (m *Member) decide(ctx context.Context, living time.Time) (f floor.Floor, at store.Condition, verdict floor.Verdict, err error) {
+// decide returns whether the member may claim, once it has written what it has to. The living have reserved what lies
+// before that instant; zero: they were not asked.
+func (m *Member) decide(ctx context.Context, living time.Time) (f floor.Floor, at store.Condition,
+	verdict floor.Verdict, err error,
+) {
 	claim := func(f floor.Floor) (next floor.Floor, write bool) {
 		v := m.view() // after the floor was read
 		v.Living = living
@@ -252,13 +260,15 @@ func (m *Member) decide(ctx context.Context, living time.Time) (f floor.Floor, a
 	}
 	f, at, err = m.changeFloor(ctx, claim)
 	if err == nil && verdict == floor.Write {
-		m.log.Info("wrote what others must know before a node ID is claimed", "from", f.From, "longest_window", f.Window, "why", f.Why)
+		m.log.Info("wrote what others must know before a node ID is claimed", "from", f.From, "longest_window",
+			f.Window, "why", f.Why)
 		claim(f)
 	}
 	return f, at, verdict, err
 }
 
-// living returns the latest instant that those may have used, or may use, who live and whose clocks agree with this one.
+// living returns the latest instant that those may have used, or may use, who live and whose clocks agree with this
+// one.
 func (m *Member) living(ctx context.Context) (last time.Time, err error) {
 	pulses, err := m.Pulses(ctx)
 	if err != nil {
@@ -272,9 +282,9 @@ func (m *Member) living(ctx context.Context) (last time.Time, err error) {
 	return last, nil
 }
 
-// tellFloor opens or settles the floor of a store that has lost data, however long that takes, and stops the use of node
-// IDs that another process has claimed before the floor was there. The others are used up to their horizons,
-// which all lie below the floor.
+// tellFloor opens or settles the floor of a store that has lost data, however long that takes, and stops the use of
+// node IDs that another process has claimed before the floor was there. The others are used up to their horizons, which
+// all lie below the floor.
 func (m *Member) tellFloor(ctx context.Context, why error) {
 	m.testify()
 	losses := m.losses.Load() // only this goroutine counts them
@@ -286,13 +296,16 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 		if err == nil {
 			m.told(floorAt{losses, at.Version})
 			if f.Open {
-				m.log.Warn("the store has lost data; members make no IDs before one whose clock is believed has said from when on", "by", f.By)
+				m.log.Warn("the store has lost data; members make no IDs before one whose clock is believed has said "+
+					"from when on", "by", f.By)
 			} else {
-				m.log.Warn("the store has lost data; wrote the time before which members make no IDs", "from", f.From, "by", f.By)
+				m.log.Warn("the store has lost data; wrote the time before which members make no IDs", "from",
+					f.From, "by", f.By)
 			}
 			break
 		}
-		m.log.Error("the store has lost data; can't write the time before which members make no IDs, trying again", "err", err)
+		m.log.Error("the store has lost data; can't write the time before which members make no IDs, trying again",
+			"err", err)
 		if retry.Sleep(ctx, backoff.After(tries)) != nil {
 			return
 		}
@@ -314,9 +327,9 @@ func later(a, b time.Time) time.Time {
 }
 
 // Resume ends the wait after the store has lost data, and returns until when it would have lasted; the zero time
-// when there was no wait. It is for an operator who knows that all earlier owners have stopped, and that no clock of theirs
-// was ahead of this member's. A *ClockError is returned while most others disagree with this member's clock; other errors
-// are of the store, or that of ctx.
+// when there was no wait. It is for an operator who knows that all earlier owners have stopped, and that no clock of
+// theirs was ahead of this member's. A *ClockError is returned while most others disagree with this member's clock;
+// other errors are of the store, or that of ctx.
 func (m *Member) Resume(ctx context.Context) (until time.Time, err error) {
 	if _, err := m.opened(); err != nil {
 		return until, err

@@ -18,7 +18,10 @@ import (
 
 // onTwo is a sequencer of two node IDs, of which a node may have both.
 func onTwo(c *setup) {
-	c.definition, c.NodeIDs = cluster.Define(firn.Layout{Epoch: layout.Epoch, Tick: time.Millisecond, TimeBits: 41, NodeBits: 1, SequenceBits: 12}), 2
+	c.definition, c.NodeIDs = cluster.Define(firn.Layout{
+		Epoch: layout.Epoch, Tick: time.Millisecond, TimeBits: 41,
+		NodeBits: 1, SequenceBits: 12,
+	}), 2
 }
 
 // takesOfEach takes IDs of all node IDs of all nodes for so long, and checks them. It returns how many.
@@ -77,10 +80,13 @@ func (n *node) noticesLosses(losses int64) {
 	}
 }
 
-// The store loses data a second time while nodes wait, or have waited, for the floor after the first loss: it is set back to
-// when that floor had just been written. The clocks are 8 s apart.
+// The store loses data a second time while nodes wait, or have waited, for the floor after the first loss: it is set
+// back to when that floor had just been written. The clocks are 8 s apart.
 func TestTwoLosses(t *testing.T) {
-	for name, between := range map[string]time.Duration{"while all wait": window / 2, "once some serve": window + clocks.Skew + 3*time.Second} {
+	for name, between := range map[string]time.Duration{
+		"while all wait":  window / 2,
+		"once some serve": window + clocks.Skew + 3*time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				b := w.start("b", onTwo)
@@ -107,8 +113,8 @@ func TestTwoLosses(t *testing.T) {
 	}
 }
 
-// The store loses data again as soon as the floor of the first loss is written: nobody has read an entry or written a horizon
-// since, so that nothing but the floor's own version tells.
+// The store loses data again as soon as the floor of the first loss is written: nobody has read an entry or written a
+// horizon since, so that nothing but the floor's own version tells.
 func TestALossRightAfterAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		one := cluster.Define(firn.Layout{Epoch: layout.Epoch, Tick: time.Millisecond, TimeBits: 41, SequenceBits: 12})
@@ -130,8 +136,8 @@ func TestALossRightAfterAnother(t *testing.T) {
 	})
 }
 
-// A member that was out of reach when the others wrote the floor does not stop those that serve, though it writes a later
-// one: it can't know that theirs is of the same loss.
+// A member that was out of reach when the others wrote the floor does not stop those that serve, though it writes a
+// later one: it can't know that theirs is of the same loss.
 func TestAMemberThatNoticesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
@@ -163,8 +169,8 @@ func (w *world) refusedBy(ahead time.Duration, kind clocks.Kind) (a, b, c *node)
 	return a, b, c
 }
 
-// A node that is refused because its clock is a day ahead is the first to notice that the store has lost data. The others
-// wait no longer for that.
+// A node that is refused because its clock is a day ahead is the first to notice that the store has lost data. The
+// others wait no longer for that.
 func TestARefusedClockSettlesNoFloor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.refusedBy(24*time.Hour, clocks.Ahead)
@@ -185,8 +191,8 @@ func TestARefusedClockSettlesNoFloor(t *testing.T) {
 	})
 }
 
-// A refused node that notices a loss late opens the floor again. Those who hold all that they want, and claim nothing, settle
-// it all the same.
+// A refused node that notices a loss late opens the floor again. Those who hold all that they want, and claim nothing,
+// settle it all the same.
 func TestAFloorIsSettledByThoseWhoClaimNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.refusedBy(24*time.Hour, clocks.Ahead)
@@ -219,9 +225,9 @@ func TestAFloorIsSettledByThoseWhoClaimNothing(t *testing.T) {
 	})
 }
 
-// Those that agree about the time are out of reach, and use what they have reserved, when the store loses data. A node that
-// was refused because its clock is a day behind notices, and is then alone. No newcomer makes IDs before the others have
-// said from when on, or before an operator resumes.
+// Those that agree about the time are out of reach, and use what they have reserved, when the store loses data. A node
+// that was refused because its clock is a day behind notices, and is then alone. No newcomer makes IDs before the
+// others have said from when on, or before an operator resumes.
 func TestARefusedClockKeepsNewcomersOut(t *testing.T) {
 	for _, lag := range []time.Duration{0, window / 2} {
 		refusedClockKeepsNewcomersOut(t, lag)
@@ -244,7 +250,8 @@ func refusedClockKeepsNewcomersOut(t *testing.T, lag time.Duration) {
 			t.Errorf("%d IDs were given though nobody whose clock is believed has said from when on", n)
 		}
 		var wait *FloorError
-		if err := d.Ready(); !errors.As(err, &wait) || !wait.From.IsZero() || wait.By != "c" || !strings.Contains(err.Error(), "most others agree") {
+		if err := d.Ready(); !errors.As(err, &wait) || !wait.From.IsZero() || wait.By != "c" ||
+			!strings.Contains(err.Error(), "most others agree") {
 			t.Errorf("Ready of a newcomer: %v; want a FloorError of c", err)
 		}
 		a.client.CutOff(false)
@@ -256,8 +263,8 @@ func refusedClockKeepsNewcomersOut(t *testing.T, lag time.Duration) {
 	})
 }
 
-// A node was refused when it noticed a loss, and has had nothing to claim since. Others have settled the floor, and its clock
-// is right now. It settles the floor of the next loss, though nobody else lives.
+// A node was refused when it noticed a loss, and has had nothing to claim since. Others have settled the floor, and its
+// clock is right now. It settles the floor of the next loss, though nobody else lives.
 func TestARefusedClockIsBelievedAtTheNextLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.refusedBy(24*time.Hour, clocks.Ahead)
@@ -286,7 +293,8 @@ func TestARefusedClockIsBelievedAtTheNextLoss(t *testing.T) {
 	})
 }
 
-// Only a floor of the loss that a member has noticed makes it a witness no more, and not one that it read before it told of it.
+// Only a floor of the loss that a member has noticed makes it a witness no more, and not one that it read before it
+// told of it.
 func TestWitness(t *testing.T) {
 	var m Member
 	for _, step := range []struct {
@@ -309,8 +317,8 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// Only nodes that were refused live when the store loses data. They agree with each other afterwards, and with nobody who
-// knows better; still they make no ID until an operator resumes.
+// Only nodes that were refused live when the store loses data. They agree with each other afterwards, and with nobody
+// who knows better; still they make no ID until an operator resumes.
 func TestOnlyRefusedClocksLive(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var others []*node
@@ -367,8 +375,8 @@ func TestAFloorBeyondAllClocks(t *testing.T) {
 	})
 }
 
-// A floor is an hour ahead, and so is what a member has reserved, since its time ran ahead when all clocks did. A newcomer
-// whose time is the clocks' does not doubt the floor.
+// A floor is an hour ahead, and so is what a member has reserved, since its time ran ahead when all clocks did. A
+// newcomer whose time is the clocks' does not doubt the floor.
 func TestAFloorThatAHorizonExplains(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
@@ -424,8 +432,9 @@ func TestTheLongestWindow(t *testing.T) {
 	})
 }
 
-// The store is set back to a backup with the same log and the same floor, while the owner of a node ID is out of reach: only
-// horizons tell. A member that has one of another sequencer, and waits in line, tells of the loss before it takes the node ID.
+// The store is set back to a backup with the same log and the same floor, while the owner of a node ID is out of reach:
+// only horizons tell. A member that has one of another sequencer, and waits in line, tells of the loss before it takes
+// the node ID.
 func TestOnlyHorizonsAreLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", onOneNode)
@@ -506,8 +515,9 @@ func TestAClaimLooksForALoss(t *testing.T) {
 	})
 }
 
-// A newcomer whose clock is an hour behind is alone on a store that was wiped, while all others are out of reach. It is believed,
-// since nobody contradicts it. Those that come back raise the floor to what they have used, and refuse its clock.
+// A newcomer whose clock is an hour behind is alone on a store that was wiped, while all others are out of reach. It is
+// believed, since nobody contradicts it. Those that come back raise the floor to what they have used, and refuse its
+// clock.
 func TestALateClockAloneAfterALoss(t *testing.T) {
 	for name, open := range map[string]bool{"nobody has told": false, "the floor is open": true} {
 		t.Run(name, func(t *testing.T) {

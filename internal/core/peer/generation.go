@@ -36,8 +36,8 @@ type generation struct {
 	// After is at or above every ID of the earlier generations, before these are scattered.
 	After firn.ID `json:"after"`
 
-	// Scattered says that the IDs up to After are scattered. All generations that make IDs are alike in that: a scattered ID
-	// can be equal to one that is not.
+	// Scattered says that the IDs up to After are scattered. All generations that make IDs are alike in that: a
+	// scattered ID can be equal to one that is not.
 	Scattered bool `json:"scattered,omitempty"`
 
 	// Until is the last instant at which earlier generations can make IDs. It is final when After is.
@@ -76,7 +76,9 @@ func (m *Member) readGeneration(ctx context.Context, name string) (i generation,
 // changeGeneration calls next for what to put, until next says that nothing is left to do, and returns what the
 // key then holds. It reads the key again when next returns fence.ErrClosed: the key has changed. A write in doubt
 // needs no care: the next goes out under the same condition.
-func (m *Member) changeGeneration(ctx context.Context, name string, next func(generation, store.Condition) (generation, bool, error)) (generation, store.Condition, error) {
+func (m *Member) changeGeneration(ctx context.Context, name string,
+	next func(generation, store.Condition) (generation, bool, error),
+) (generation, store.Condition, error) {
 	for tries := 0; ; tries++ {
 		i, at, err := m.readGeneration(ctx, name)
 		if err != nil {
@@ -195,7 +197,8 @@ func (m *Member) horizons(ctx context.Context, name string) (last time.Time, liv
 	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
 	for _, o := range owners {
 		if o.Horizon.Year() > 9999 { // it can't be read
-			return last, live, fmt.Errorf("can't read the horizon of node ID %d of %q: %w", o.Node, name, store.ErrRefused)
+			return last, live,
+				fmt.Errorf("can't read the horizon of node ID %d of %q: %w", o.Node, name, store.ErrRefused)
 		}
 		live = live || o.Live
 		if o.Horizon.After(last) {

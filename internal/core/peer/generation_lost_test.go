@@ -31,8 +31,8 @@ func (w *world) generationOf(name string) (i generation) {
 	return i
 }
 
-// A member that had not noticed yet that the store lost its data has put the key of a name, as its log was. The members of
-// the new log use the name all the same, above all IDs that can have been made for that key.
+// A member that had not noticed yet that the store lost its data has put the key of a name, as its log was. The members
+// of the new log use the name all the same, above all IDs that can have been made for that key.
 func TestAGenerationOfALogThatWasLost(t *testing.T) {
 	small := cluster.Define(layout)
 	small.Nodes = 2
@@ -41,12 +41,16 @@ func TestAGenerationOfALogThatWasLost(t *testing.T) {
 		definition cluster.Definition
 		destroyed  bool
 	}{
-		"of a longer log":                             {further: 1_000_000, definition: cluster.Define(layout)},
-		"of a longer log, destroyed":                  {further: 1_000_000, definition: cluster.Define(layout), destroyed: true},
-		"of a log as long, destroyed":                 {definition: cluster.Define(layout), destroyed: true},
-		"of a log as long, of another layout":         {definition: small},
-		"of a longer log, with another layout":        {further: 1, definition: small},
-		"of a shorter log, destroyed":                 {further: -1, definition: small, destroyed: true},
+		"of a longer log":             {further: 1_000_000, definition: cluster.Define(layout)},
+		"of a longer log, destroyed":  {further: 1_000_000, definition: cluster.Define(layout), destroyed: true},
+		"of a log as long, destroyed": {definition: cluster.Define(layout), destroyed: true},
+
+		"of a log as long, of another layout": {definition: small},
+
+		"of a longer log, with another layout": {further: 1, definition: small},
+
+		"of a shorter log, destroyed": {further: -1, definition: small, destroyed: true},
+
 		"of a log as long, destroyed, another layout": {definition: small, destroyed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,12 +63,16 @@ func TestAGenerationOfALogThatWasLost(t *testing.T) {
 				}
 				q, _ := m.Value().Sequencer("orders")
 				horizon := time.Now().Add(window / 2)
-				value, err := json.Marshal(generation{Created: q.Created() + stale.further, Definition: stale.definition, Destroyed: stale.destroyed})
+				value, err := json.Marshal(generation{
+					Created:    q.Created() + stale.further,
+					Definition: stale.definition, Destroyed: stale.destroyed,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
 				put(t, w, store.Put(generationKey("orders"), value))
-				put(t, w, store.Put(fencePrefix("orders")+"last_reported_time/1", fmt.Appendf(nil, "%d somebody else", horizon.UnixMilli())))
+				put(t, w, store.Put(fencePrefix("orders")+"last_reported_time/1",
+					fmt.Appendf(nil, "%d somebody else", horizon.UnixMilli())))
 				soon, cancel := context.WithTimeout(t.Context(), window)
 				defer cancel()
 				s, err := m.Attach(soon, "orders")
@@ -92,8 +100,8 @@ func TestAGenerationOfALogThatWasLost(t *testing.T) {
 	}
 }
 
-// A sequencer is destroyed whose key is one of a lost log, and claims for it are under way: the key has to change, so that
-// they fail.
+// A sequencer is destroyed whose key is one of a lost log, and claims for it are under way: the key has to change, so
+// that they fail.
 func TestDestroyReplacesAGenerationOfALostLog(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -118,8 +126,8 @@ func TestDestroyReplacesAGenerationOfALostLog(t *testing.T) {
 	})
 }
 
-// The store is wiped while Destroy waits for a member out of reach, and while another begins to use a name: neither puts a
-// key into the log that is new, although they have not been told.
+// The store is wiped while Destroy waits for a member out of reach, and while another begins to use a name: neither
+// puts a key into the log that is new, although they have not been told.
 func TestNobodyPutsAGenerationOfALostLog(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, m *Member) error{
 		"destroyed": func(t *testing.T, m *Member) error { return m.Destroy(t.Context(), "orders") },

@@ -139,7 +139,8 @@ func TestAfter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Ready(); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "2000-01-01T00:00:10") && !strings.Contains(err.Error(), "00:00:10") {
+		if err := s.Ready(); !errors.Is(err, ErrNotReady) ||
+			!strings.Contains(err.Error(), "2000-01-01T00:00:10") && !strings.Contains(err.Error(), "00:00:10") {
 			t.Errorf("%v, want an ErrNotReady with the time", err)
 		}
 		if id := next(t, s, 11*time.Second); id <= last || id-last > 1<<24 {
@@ -150,7 +151,8 @@ func TestAfter(t *testing.T) {
 		}
 		_, err = m.EnsureSequencer(t.Context(), "far", d)
 		var early *EarlyError
-		if !errors.As(err, &early) || early.After != d.After || early.From.Sub(time.Now().Add(time.Hour)).Abs() > time.Second || !strings.Contains(err.Error(), "do from") {
+		if !errors.As(err, &early) || early.After != d.After ||
+			early.From.Sub(time.Now().Add(time.Hour)).Abs() > time.Second || !strings.Contains(err.Error(), "do from") {
 			t.Errorf("%v, want an EarlyError", err)
 		}
 		if _, ok := m.Value().Sequencer("far"); ok {
@@ -173,7 +175,8 @@ func TestAKeyThatCantBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
-		_, err := w.service.Client("test").Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("sequencers/orders/generation", []byte("something else"))}})
+		_, err := w.service.Client("test").Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.Put("sequencers/orders/generation", []byte("something else"))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +197,8 @@ func TestAClaimThatComesLate(t *testing.T) {
 		b.ready(time.Second)
 		var claims atomic.Int64
 		b.client.Inject(func(c memstore.Call) memstore.Fault {
-			if c.Op != memstore.Commit || len(c.Txn.Then) < 2 || !strings.HasPrefix(c.Txn.Then[1].Key, fencePrefix("orders")+"live/") {
+			if c.Op != memstore.Commit || len(c.Txn.Then) < 2 ||
+				!strings.HasPrefix(c.Txn.Then[1].Key, fencePrefix("orders")+"live/") {
 				return memstore.Fault{}
 			}
 			b.client.Lag(time.Hour) // so that it does not read the log
@@ -267,8 +271,8 @@ func TestTheNextOneIsNotTakenAway(t *testing.T) {
 	})
 }
 
-// TestScatteredAndPlainGenerationsDoNotMix: an ID of one could be equal to one of the other. A generation that made no ID
-// does not count.
+// TestScatteredAndPlainGenerationsDoNotMix: an ID of one could be equal to one of the other. A generation that made no
+// ID does not count.
 func TestScatteredAndPlainGenerationsDoNotMix(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -327,8 +331,8 @@ func TestScatteredAndPlainGenerationsDoNotMix(t *testing.T) {
 	})
 }
 
-// TestScatteredIDs: whatever a sequencer gives is scattered, comes in the order in which it was made once it is gathered, and is
-// decoded as it was made.
+// TestScatteredIDs: whatever a sequencer gives is scattered, comes in the order in which it was made once it is
+// gathered, and is decoded as it was made.
 func TestScatteredIDs(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -411,8 +415,8 @@ func TestRandomStartIsOfTheDefinition(t *testing.T) {
 	})
 }
 
-// Another member creates the sequencer while this one looks what was there before, and has a longer window: its horizon is
-// not that of a former generation.
+// Another member creates the sequencer while this one looks what was there before, and has a longer window: its horizon
+// is not that of a former generation.
 func TestOneThatIsCreatedMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.start("a"), w.start("b", func(c *setup) { c.Window = window / 3 })
@@ -422,7 +426,8 @@ func TestOneThatIsCreatedMeanwhile(t *testing.T) {
 		b.client.Inject(func(c memstore.Call) memstore.Fault {
 			if c.Op == memstore.Get && strings.Contains(c.Key, "orders") {
 				once.Do(func() {
-					if _, err := a.mem.Load().EnsureSequencer(t.Context(), "orders", cluster.Define(layout)); err != nil {
+					if _, err := a.mem.Load().
+						EnsureSequencer(t.Context(), "orders", cluster.Define(layout)); err != nil {
 						t.Error(err)
 					}
 				})

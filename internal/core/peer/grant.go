@@ -28,7 +28,10 @@ func (p *player) attaches(v cluster.Value, id string) []cluster.Command {
 			owed = append(owed, cluster.Drain{Sequencer: name, Member: id})
 		case drained:
 		case st.wanted && !attached:
-			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: p.options.wish(name, q.Definition()), NodeIDs: int64(p.options.NodeIDs)})
+			owed = append(owed, cluster.Attach{
+				Sequencer: name, Member: id, Nodes: p.options.wish(name, q.Definition()),
+				NodeIDs: int64(p.options.NodeIDs),
+			})
 		case attached && !st.wanted && st.empty(): // the next member to attach finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
@@ -91,15 +94,22 @@ func (p *player) grant(ctx context.Context) {
 
 // inLine returns the grant of a member that is attached and has no node ID, and why it has none.
 func (p *player) inLine(s *Sequencer, v cluster.Sequencer) (grant, error) {
-	g := grant{kind: attachment.InLine, incarnation: p.incarnation, place: int64(slices.Index(v.Waiting(), p.incarnation.id) + 1)}
+	g := grant{
+		kind: attachment.InLine, incarnation: p.incarnation,
+		place: int64(slices.Index(v.Waiting(), p.incarnation.id) + 1),
+	}
 	policy := p.value.Policy()
 	serves, ok := p.value.Assigned(p.incarnation.id)
-	if ok && serves != s.name && slices.ContainsFunc(policy, func(share cluster.Share) bool { return share.Sequencer == s.name }) {
+	if ok && serves != s.name && slices.ContainsFunc(policy, func(share cluster.Share) bool {
+		return share.Sequencer == s.name
+	}) {
 		g.serves = serves
-		return g, fmt.Errorf("%w: the cluster's policy (%s) has this member serve %q; it takes over by itself when members come and go and the policy needs it here",
+		return g, fmt.Errorf("%w: the cluster's policy (%s) has this member serve %q; it takes over by itself when "+
+			"members come and go and the policy needs it here",
 			ErrWaiting, policyText(policy), serves)
 	}
-	return g, fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach or leave", ErrWaiting, s.taken(v), g.place)
+	return g, fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach "+
+		"or leave", ErrWaiting, s.taken(v), g.place)
 }
 
 // policyText returns a policy for people, such as "75% for a, the rest for b".
@@ -124,7 +134,8 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 		return fmt.Sprintf("all %d of them, %d to %d, are held", r.To-r.From+1, r.From, r.To)
 	case v.Free() == 0:
 		nodes := v.NodeIDs()
-		return fmt.Sprintf("all %d of them, %d to %d, are held; the sequencer is at capacity", nodes.Size(), nodes.From, nodes.To)
+		return fmt.Sprintf("all %d of them, %d to %d, are held; the sequencer is at capacity", nodes.Size(),
+			nodes.From, nodes.To)
 	default:
 		return fmt.Sprintf("its allocation allows %d, and members have them", v.NodeIDs().Size()-v.Free())
 	}
@@ -153,8 +164,8 @@ func (s *Sequencer) deal(by *incarnation, held []int64) {
 // noNode stands for no node ID.
 const noNode = -1
 
-// deal returns which of the node IDs each lane is granted. A lane keeps the one that it was granted, or that it still has
-// from before, while it is among them.
+// deal returns which of the node IDs each lane is granted. A lane keeps the one that it was granted, or that it still
+// has from before, while it is among them.
 func deal(lanes []laneStatus, held []int64) []int64 {
 	dealt := slices.Repeat([]int64{noNode}, len(lanes))
 	left := slices.Clone(held)

@@ -62,7 +62,8 @@ func TestOneMemberWritesEachMinute(t *testing.T) {
 			const minutes = 70
 			time.Sleep(minutes * time.Minute)
 			if writes, gets := r.take(); len(writes) != minutes || gets != minutes*min(size, turns) {
-				t.Errorf("of %d members: %d writes and %d reads of a key in %d minutes", size, len(writes), gets, minutes)
+				t.Errorf("of %d members: %d writes and %d reads of a key in %d minutes", size,
+					len(writes), gets, minutes)
 			}
 			for _, n := range nodes {
 				hour, err := n.mem.Load().History(t.Context())
@@ -94,8 +95,8 @@ func TestOneMemberWritesEachMinute(t *testing.T) {
 	}
 }
 
-// Where the member whose turn it is does not write, the next one does, 10 s later; a minute after which a fourth is dead,
-// too, is left out.
+// Where the member whose turn it is does not write, the next one does, 10 s later; a minute after which a fourth is
+// dead, too, is left out.
 func TestTheNextMemberWritesTheMinute(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var nodes []*node

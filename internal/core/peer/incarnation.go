@@ -41,7 +41,8 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	}
 	id := newID()
 	l := &incarnation{
-		id: id, session: session, holder: fence.NewHolder(id), losses: m.losses.Load(), since: time.Unix(0, m.options.Clock.Wall()),
+		id: id, session: session, holder: fence.NewHolder(id), losses: m.losses.Load(),
+		since: time.Unix(0, m.options.Clock.Wall()),
 	}
 	err = m.putPulse(ctx, l)
 	if err == nil {
@@ -57,8 +58,8 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	return l, nil
 }
 
-// reopenSession is openSession, but refuses a store that does not have what led to the value, or the floor, or the latest
-// horizon: it must first get a floor, see rollback.go.
+// reopenSession is openSession, but refuses a store that does not have what led to the value, or the floor, or the
+// latest horizon: it must first get a floor, see rollback.go.
 func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 	if m.value.Position() > 0 {
 		if _, err := m.readOn(ctx); err != nil {

@@ -22,9 +22,9 @@ const (
 	// and not one from everybody.
 	perPlace = 50 * time.Millisecond
 
-	// A joiner whose join is pending for callAfter calls for pulses: its target or the watcher of that may be dead, though
-	// their sessions live for long. Those who are called and have not answered
-	// answerMost after the joiner itself, which answers as they do, count as dead: see Member.collect.
+	// A joiner whose join is pending for callAfter calls for pulses: its target or the watcher of that may be dead,
+	// though their sessions live for long. Those who are called and have not answered answerMost after the joiner
+	// itself, which answers as they do, count as dead: see Member.collect.
 	callAfter = 500 * time.Millisecond
 )
 
@@ -168,8 +168,8 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		}
 		return prepare
 	}
-	// A join takes its target and the target's watcher from the candidates, so there is room for at least half as many joins
-	// as candidates. A third as many try at once: each is then rarely refused.
+	// A join takes its target and the target's watcher from the candidates, so there is room for at least half as many
+	// joins as candidates. A third as many try at once: each is then rarely refused.
 	if room := (v.Candidates() + 2) / 3; len(j.line.ahead) < room || v.Size() == 0 {
 		return prepare
 	}

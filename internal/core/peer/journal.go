@@ -13,8 +13,8 @@ func (s *Sequencer) note(l journal.Line) {
 	s.m.journal.Write(l)
 }
 
-// noteGiven notes IDs of one node ID that a caller is about to get, before they are scattered: a line for each run without
-// a gap.
+// noteGiven notes IDs of one node ID that a caller is about to get, before they are scattered: a line for each run
+// without a gap.
 func (s *Sequencer) noteGiven(ids ...firn.ID) {
 	stride := firn.ID(1) // between one ID of a node ID and the next
 	if s.layout.NodeLowest {

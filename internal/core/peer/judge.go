@@ -13,9 +13,9 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 )
 
-// A judge says whether this machine's wall clock is believed: it compares it with the clocks that the other members wrote into
-// their pulses. If these do not settle it, it asks up to five members through the log to write again. Package clocks has the
-// rules; the judge reads, asks and waits. Its methods are safe for concurrent use.
+// A judge says whether this machine's wall clock is believed: it compares it with the clocks that the other members
+// wrote into their pulses. If these do not settle it, it asks up to five members through the log to write again.
+// Package clocks has the rules; the judge reads, asks and waits. Its methods are safe for concurrent use.
 type judge struct {
 	others others
 	clock  *firn.SteadyClock
@@ -74,7 +74,8 @@ type question struct {
 	asked    []string
 }
 
-// newQuestion is that of an AskClocks of by, by the value after it. By answers, too: others may take the question for theirs.
+// newQuestion is that of an AskClocks of by, by the value after it. By answers, too: others may take the question for
+// theirs.
 func newQuestion(v cluster.Value, position int64, by string) question {
 	return question{position, append(cluster.Asked(v, position, by), by)}
 }
@@ -217,8 +218,8 @@ func (j *judge) readSome(ctx context.Context) (map[string]Pulse, error) {
 }
 
 // readClocks reads the clocks of others in their pulses, which were read from a time on, for ones that the living have
-// written. What it notes for the offset is sure of the dead, too: it takes only pulses that were written again since they
-// were last read.
+// written. What it notes for the offset is sure of the dead, too: it takes only pulses that were written again since
+// they were last read.
 func (j *judge) readClocks(pulses map[string]Pulse, began time.Time) (all []clocks.Reading) {
 	if len(pulses) == 0 {
 		return nil

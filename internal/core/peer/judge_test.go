@@ -12,7 +12,8 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 )
 
-// company is what a judge sees in a test: members with clocks that are ahead by so much, who answer when they are asked.
+// company is what a judge sees in a test: members with clocks that are ahead by so much, who answer when they are
+// asked.
 type company struct {
 	value  cluster.Value
 	ahead  map[string]time.Duration // of this machine's clock, by member
@@ -102,8 +103,10 @@ func TestJudge(t *testing.T) {
 			if err := j.judge(t.Context(), time.Second); err != nil {
 				t.Fatal(err)
 			}
-			if got := j.judged(); got.Kind != c.want || others.asked != c.asked || (got.err() != nil) != got.Out() || len(others.told) != 1 {
-				t.Errorf("%s: %v after %d questions, told %v; want %v after %d", name, got.Verdict, others.asked, others.told, c.want, c.asked)
+			if got := j.judged(); got.Kind != c.want || others.asked != c.asked || (got.err() != nil) != got.Out() ||
+				len(others.told) != 1 {
+				t.Errorf("%s: %v after %d questions, told %v; want %v after %d", name, got.Verdict, others.asked,
+					others.told, c.want, c.asked)
 			}
 			if err := j.judge(t.Context(), time.Second); err != nil || len(others.told) != 1 {
 				t.Errorf("%s: %v; judged again at once", name, err)

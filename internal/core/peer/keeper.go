@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A keeper knows for which windows fences are renewed, and how the store answered. Each window has a goroutine of its own, see
-// renewFences, so that the rounds of one delay no other. Its methods are safe for concurrent use.
+// A keeper knows for which windows fences are renewed, and how the store answered. Each window has a goroutine of its
+// own, see renewFences, so that the rounds of one delay no other. Its methods are safe for concurrent use.
 type keeper struct {
 	writing    lock          // held while the pulse is written, with the horizons of the own window or of all
 	soon       chan struct{} // has them written soon
@@ -28,8 +28,8 @@ func (k *keeper) begins(window time.Duration) bool {
 	return !renewed
 }
 
-// ends reports whether the fences of a window need not be renewed any more; the caller then ends. In use is asked meanwhile, so
-// that no sequencer comes to use the window unnoticed: it is there before it calls begins.
+// ends reports whether the fences of a window need not be renewed any more; the caller then ends. In use is asked
+// meanwhile, so that no sequencer comes to use the window unnoticed: it is there before it calls begins.
 func (k *keeper) ends(window time.Duration, inUse func() bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -155,7 +155,8 @@ func TestOneNodeIDOfSeveralIsLost(t *testing.T) {
 		a.ready(time.Second)
 		nodes := a.holds(4, time.Second)
 		s := a.seq.Load()
-		_, err := w.service.Client("thief").Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", s.fences.Prefix, nodes[1]))}})
+		_, err := w.service.Client("thief").Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", s.fences.Prefix, nodes[1]))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,8 @@ func TestOneNodeIDOfSeveralIsLost(t *testing.T) {
 	})
 }
 
-// Node IDs are shared out fairly: nobody has a second one while somebody has none, and those that others leave are taken.
+// Node IDs are shared out fairly: nobody has a second one while somebody has none, and those that others leave are
+// taken.
 func TestSeveralNodeIDsAreShared(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		four := func(c *setup) { c.definition.Nodes, c.NodeIDs = 4, 4 }
@@ -260,7 +262,8 @@ func TestSeveralNodeIDsComeAndGo(t *testing.T) {
 	})
 }
 
-// Where a node ID has no IDs left for now, callers go on with the next one, rather than ask the first again for each ID.
+// Where a node ID has no IDs left for now, callers go on with the next one, rather than ask the first again for each
+// ID.
 func TestCallersMoveOnWithTheIDs(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the caller stays on its processor
 	inBubble(t, func(t *testing.T, w *world) {
@@ -288,7 +291,8 @@ func TestCallersMoveOnWithTheIDs(t *testing.T) {
 			}
 			time.Sleep(time.Second) // the first one has IDs again
 			if node := take(); node != next {
-				t.Errorf("after %d of node ID %d and one of %d there is one of %d; want one of %d", taken-1, first, next, node, next)
+				t.Errorf("after %d of node ID %d and one of %d there is one of %d; want one of %d", taken-1, first,
+					next, node, next)
 			}
 		}
 	})
@@ -324,7 +328,8 @@ func TestFillAfter(t *testing.T) {
 			case i == 50 && len(under) != 1:
 				t.Errorf("its IDs are of the node IDs %v", under)
 			case i == 50:
-				_, err := w.service.Client("thief").Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", s.fences.Prefix, node))}})
+				_, err := w.service.Client("thief").Commit(t.Context(),
+					store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", s.fences.Prefix, node))}})
 				if err != nil {
 					t.Fatal(err)
 				}

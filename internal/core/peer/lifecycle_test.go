@@ -134,7 +134,8 @@ func TestAStandbyTakesOver(t *testing.T) {
 		seen := watch(t, c.settled())
 		d := w.start("d", few)
 		seenByD := watch(t, d.settled())
-		if err := c.settled().Attach(t.Context()); !errors.Is(err, ErrWaiting) || !strings.Contains(err.Error(), "place 1 in line") {
+		if err := c.settled().Attach(t.Context()); !errors.Is(err, ErrWaiting) ||
+			!strings.Contains(err.Error(), "place 1 in line") {
 			t.Errorf("Attach: %v, want ErrWaiting with the place", err)
 		}
 		node, _ := a.NodeID()
@@ -267,7 +268,8 @@ func TestDestroyWaitsForThoseOutOfReach(t *testing.T) {
 		if err := a.mem.Load().Destroy(t.Context(), DefaultSequencer); !errors.Is(err, ErrNoSequencer) {
 			t.Errorf("a second time: %v, want ErrNoSequencer", err)
 		}
-		if s, err := a.mem.Load().EnsureSequencer(t.Context(), "other", cluster.Define(layout)); err != nil || s.Ready() != nil {
+		if s, err := a.mem.Load().EnsureSequencer(t.Context(), "other", cluster.Define(layout)); err != nil ||
+			s.Ready() != nil {
 			t.Errorf("another one: %v", err)
 		}
 	})
@@ -319,7 +321,8 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 		if n := len(b.mem.Load().Sequencers()); n != 21 {
 			t.Errorf("b has %d sequencers, want 21", n)
 		}
-		if _, err := a.mem.Load().Attach(t.Context(), "none"); !errors.Is(err, ErrNoSequencer) || !strings.Contains(err.Error(), `"none"`) {
+		if _, err := a.mem.Load().Attach(t.Context(), "none"); !errors.Is(err, ErrNoSequencer) ||
+			!strings.Contains(err.Error(), `"none"`) {
 			t.Errorf("%v, want ErrNoSequencer with the name", err)
 		}
 		if err := a.mem.Load().Destroy(t.Context(), "none"); !errors.Is(err, ErrNoSequencer) {
@@ -328,10 +331,12 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 		for _, name := range []string{"", "Capital", "a b", "a/b", "é", strings.Repeat("a", 101)} {
 			_, err := a.mem.Load().Attach(t.Context(), name)
 			var not *cluster.NameError
-			if !errors.As(err, &not) || not.Name != name || !strings.Contains(err.Error(), "1 to 100") || !strings.Contains(err.Error(), fmt.Sprintf("%.120q", name)) {
+			if !errors.As(err, &not) || not.Name != name || !strings.Contains(err.Error(), "1 to 100") ||
+				!strings.Contains(err.Error(), fmt.Sprintf("%.120q", name)) {
 				t.Errorf("%q: %v", name, err)
 			}
-			if err := a.mem.Load().Destroy(t.Context(), name); err == nil || !strings.Contains(err.Error(), "1 to 100") {
+			if err := a.mem.Load().Destroy(t.Context(), name); err == nil ||
+				!strings.Contains(err.Error(), "1 to 100") {
 				t.Errorf("%q: %v", name, err)
 			}
 		}
@@ -358,7 +363,8 @@ func TestTwoCreateTheSameNameAtOnce(t *testing.T) {
 				winner, loser = loser, winner
 			}
 			var exists *ExistsError
-			if winner != nil || !errors.As(loser, &exists) || !errors.Is(loser, ErrSequencerExists) || !exists.InForce.Equal(q.Definition()) ||
+			if winner != nil || !errors.As(loser, &exists) || !errors.Is(loser, ErrSequencerExists) ||
+				!exists.InForce.Equal(q.Definition()) ||
 				!strings.Contains(loser.Error(), "nodes: ") {
 				t.Fatalf("%s: %v is in force, the errors are %v and %v", name, q.Definition(), errs[0], errs[1])
 			}
@@ -368,7 +374,8 @@ func TestTwoCreateTheSameNameAtOnce(t *testing.T) {
 		all := w.value()
 		for _, n := range nodes {
 			for name, q := range all.Sequencers() {
-				if have, _ := n.mem.Load().Value().Sequencer(name); !have.Definition().Equal(q.Definition()) || have.Created() != q.Created() {
+				if have, _ := n.mem.Load().Value().Sequencer(name); !have.Definition().Equal(q.Definition()) ||
+					have.Created() != q.Created() {
 					t.Errorf("%s has another %s", n.name, name)
 				}
 			}
@@ -425,7 +432,8 @@ func TestAMemberThatIsBehind(t *testing.T) {
 		create(two, large, false)
 
 		recreate()
-		if s, err := two.Attach(t.Context(), "orders"); err != nil || !s.Definition().Equal(large) || s.State().Phase == Destroyed {
+		if s, err := two.Attach(t.Context(), "orders"); err != nil || !s.Definition().Equal(large) ||
+			s.State().Phase == Destroyed {
 			t.Fatalf("it attached to %v %v", s, err)
 		}
 

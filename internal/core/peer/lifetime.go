@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// lifetime returns nil when the layout has IDs for this time. Otherwise the error wraps ErrNotReady and firn.ErrLifetime.
+// lifetime returns nil when the layout has IDs for this time. Otherwise the error wraps ErrNotReady and
+// firn.ErrLifetime.
 func (s *Sequencer) lifetime(now time.Time) error {
 	if _, err := s.definition.Check(now); err != nil {
 		return fmt.Errorf("%w: the sequencer %q: %w", ErrNotReady, s.name, err)
@@ -50,7 +51,8 @@ func (s *Sequencer) notice(now time.Time) time.Duration {
 
 func timeLeft(left time.Duration) string {
 	if left <= 0 {
-		return "the sequencer's layout has run out of time: there are no more IDs; create another sequencer, with a later epoch, more time bits or a longer tick"
+		return "the sequencer's layout has run out of time: there are no more IDs; create another sequencer, with a " +
+			"later epoch, more time bits or a longer tick"
 	}
 	return "the sequencer's layout runs out of time: no node can make an ID after the end; prepare another sequencer"
 }

@@ -37,7 +37,8 @@ func TestReadyUntilTheLayoutsTimeIsOver(t *testing.T) {
 		time.Sleep(time.Until(epoch.Add(left)))
 		for _, after := range []time.Duration{0, time.Millisecond, time.Hour} {
 			time.Sleep(after)
-			if err := s.Ready(); !errors.Is(err, ErrNotReady) || !errors.Is(err, firn.ErrLifetime) || !strings.Contains(err.Error(), "its time ended on 2000-01-01T00:01:40Z") {
+			if err := s.Ready(); !errors.Is(err, ErrNotReady) || !errors.Is(err, firn.ErrLifetime) ||
+				!strings.Contains(err.Error(), "its time ended on 2000-01-01T00:01:40Z") {
 				t.Errorf("%v after the end: %v, want ErrLifetime with the date", after, err)
 			}
 			if _, err := s.Next(t.Context()); !errors.Is(err, firn.ErrLifetime) {
@@ -59,7 +60,8 @@ func TestNotReadyBeforeTheEpoch(t *testing.T) {
 			t.Errorf("at the epoch: %v", err)
 		}
 		err := s.lifetime(young.Epoch.Add(-time.Nanosecond))
-		if !errors.Is(err, ErrNotReady) || !errors.Is(err, firn.ErrLifetime) || !strings.Contains(err.Error(), "its epoch 1999-12-31T23:59:59Z has not come") {
+		if !errors.Is(err, ErrNotReady) || !errors.Is(err, firn.ErrLifetime) ||
+			!strings.Contains(err.Error(), "its epoch 1999-12-31T23:59:59Z has not come") {
 			t.Errorf("before the epoch: %v", err)
 		}
 	})

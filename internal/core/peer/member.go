@@ -1,6 +1,6 @@
 // Package peer is one living member of a cluster. Package member is its public face. A member joins, replays the log,
-// watches the pulse that the cluster's value assigns to it, and makes IDs with the node IDs that the value grants it, each
-// kept by a fence. This package has the goroutines and the clock; package cluster, which is pure, decides.
+// watches the pulse that the cluster's value assigns to it, and makes IDs with the node IDs that the value grants it,
+// each kept by a fence. This package has the goroutines and the clock; package cluster, which is pure, decides.
 //
 // Whatever happens to the store, the session, the other members or the clock, callers of Next get a unique ID or
 // an error. While the store is unavailable, a member makes IDs up to its horizon. A member that lost its session,
@@ -26,8 +26,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// An orderly leave gives the node IDs back, announces the leave and ends the session. Whatever the store does, each of these
-// is over so long after the beginning.
+// An orderly leave gives the node IDs back, announces the leave and ends the session. Whatever the store does, each of
+// these is over so long after the beginning.
 const (
 	returnWithin   = 3 * time.Second
 	announceWithin = 4 * time.Second
@@ -68,7 +68,8 @@ type Member struct {
 
 	stopped atomic.Pointer[stopped] // why it can't replay the log further; nil: it can
 
-	broken chan error // has room for one error that did not come with the log, and after which the log is replayed again
+	// has room for one error that did not come with the log, and after which the log is replayed again
+	broken chan error
 
 	tail tail
 
@@ -116,11 +117,13 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	options = options.withDefaults()
 	m := &Member{
 		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
-		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
+		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
+		broken:  make(chan error, 1),
 		keeper:  keeper{writing: make(lock, 1), soon: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
-		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, registry: registry{sequencers: map[string]*Sequencer{}},
-		clock:   firn.NewCoarseClock(options.Clock),
-		lookups: newLookups(),
+		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{},
+		registry: registry{sequencers: map[string]*Sequencer{}},
+		clock:    firn.NewCoarseClock(options.Clock),
+		lookups:  newLookups(),
 		journal: journal.NewWriter(options.Journal, func(err error) {
 			options.Logger.Error("can't write the journal: it ends here", "err", err)
 		}),
@@ -154,9 +157,9 @@ func (m *Member) Wait(ctx context.Context) error {
 }
 
 // Ready returns nil while it is a member of the cluster. Otherwise it returns an ErrNotReady that says why not
-// (its store is not open yet, or it is joining), or what Err returns. It does not ask the store. An ErrNotReady that wraps a
-// *cluster.UnreadableError is returned while it can't read an entry of the log: its sequencers make IDs up to their horizons,
-// and it waits until the entry is passed over, see Skip.
+// (its store is not open yet, or it is joining), or what Err returns. It does not ask the store. An ErrNotReady that
+// wraps a *cluster.UnreadableError is returned while it can't read an entry of the log: its sequencers make IDs up to
+// their horizons, and it waits until the entry is passed over, see Skip.
 func (m *Member) Ready() error {
 	if m.over() {
 		return m.ended()
@@ -188,8 +191,8 @@ func (m *Member) Leave() {
 func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Err returns nil until Done is closed and after Leave, and otherwise why the member can't go on: a *RegionError,
-// store.ErrRefused, or what opening the store returned: its sequencers then make IDs up to their horizons, and end. After
-// ErrExpelled they make none. A member that met an entry of the log that it can't read has not ended, see Ready.
+// store.ErrRefused, or what opening the store returned: its sequencers then make IDs up to their horizons, and end.
+// After ErrExpelled they make none. A member that met an entry of the log that it can't read has not ended, see Ready.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -289,7 +292,8 @@ func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error
 			if stop != nil {
 				return v, incarnation, fmt.Errorf("%w: %w", stop, ctx.Err())
 			}
-			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.joiningFor(m.troubles.because(ctx.Err())))
+			return v, incarnation,
+				fmt.Errorf("it has not joined the cluster: %w", m.joiningFor(m.troubles.because(ctx.Err())))
 		}
 	}
 }

@@ -27,7 +27,10 @@ import (
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var (
-	layout  = firn.Layout{Epoch: epoch.Add(-48 * time.Hour), Tick: time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12}
+	layout = firn.Layout{
+		Epoch: epoch.Add(-48 * time.Hour), Tick: time.Millisecond, TimeBits: 41, NodeBits: 10,
+		SequenceBits: 12,
+	}
 	oneNode = firn.Layout{Epoch: layout.Epoch, Tick: time.Millisecond, TimeBits: 41, SequenceBits: 12}
 )
 
@@ -111,7 +114,10 @@ func (w *world) start(name string, changes ...func(*setup)) *node {
 	n := &node{world: w, name: name, client: w.service.Client(name), wall: new(wall), done: make(chan struct{})}
 	c := setup{
 		store: n.client, wall: n.wall, definition: cluster.Define(layout),
-		Options: Options{TTL: ttl, Window: window, Owner: name, Start: lowest, Clock: firn.NewSteadyClockFrom(0, n.wall.read)},
+		Options: Options{
+			TTL: ttl, Window: window, Owner: name, Start: lowest,
+			Clock: firn.NewSteadyClockFrom(0, n.wall.read),
+		},
 	}
 	for _, change := range changes {
 		change(&c)
@@ -469,8 +475,8 @@ func TestWaitingInLine(t *testing.T) {
 	})
 }
 
-// Who loses its session and finds others in line for the only node ID uses up what it has written down, and its successor
-// goes on right there.
+// Who loses its session and finds others in line for the only node ID uses up what it has written down, and its
+// successor goes on right there.
 func TestWhoIsInLineAgainUsesUpItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", onOneNode)
@@ -539,7 +545,8 @@ func TestASequencerThatIsCreatedAgainIsAnother(t *testing.T) {
 		if s, _ := a.mem.Load().Value().Sequencer(DefaultSequencer); s.Attached(a.mem.Load().ID()) {
 			t.Error("it attached to the new one by itself")
 		}
-		if _, err := a.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer, cluster.Define(layout)); !errors.Is(err, ErrSequencerExists) {
+		if _, err := a.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer,
+			cluster.Define(layout)); !errors.Is(err, ErrSequencerExists) {
 			t.Errorf("asked for the former one: %v, want ErrSequencerExists", err)
 		}
 		s, err := a.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer, small)
@@ -572,7 +579,8 @@ func TestNodeIDsThatAreWishedFor(t *testing.T) {
 			t.Errorf("it has node ID %d", node)
 		}
 		b := w.start("b", seven)
-		if err := b.settled().Ready(); !errors.Is(err, ErrWaiting) || !strings.Contains(err.Error(), "node ID 7 is held") {
+		if err := b.settled().Ready(); !errors.Is(err, ErrWaiting) ||
+			!strings.Contains(err.Error(), "node ID 7 is held") {
 			t.Errorf("b: %v", err)
 		}
 		w.start("c").ready(time.Second)
@@ -654,7 +662,8 @@ func TestTheDefinitionIsNotThatOfTheOthers(t *testing.T) {
 		b := w.start("b", func(c *setup) { c.definition.Nodes = 8 })
 		b.settled()
 		var exists *ExistsError
-		if !errors.Is(b.err, ErrSequencerExists) || !errors.As(b.err, &exists) || exists.InForce.Nodes != 1024 || exists.Wanted.Nodes != 8 {
+		if !errors.Is(b.err, ErrSequencerExists) || !errors.As(b.err, &exists) || exists.InForce.Nodes != 1024 ||
+			exists.Wanted.Nodes != 8 {
 			t.Fatalf("%v, want an ExistsError", b.err)
 		}
 		other, err := b.mem.Load().EnsureSequencer(t.Context(), "other", exists.Wanted)
@@ -797,7 +806,8 @@ func TestRunKeepsTryingWhileTheStoreIsGone(t *testing.T) {
 	})
 }
 
-// Steps of the wall clock: none makes a duplicate or a reordering, steps back and small steps ahead are not even noticed.
+// Steps of the wall clock: none makes a duplicate or a reordering, steps back and small steps ahead are not even
+// noticed.
 func TestTheWallClockSteps(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, -10 * time.Second, 5 * time.Second} {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -888,7 +898,10 @@ func TestJoinRejects(t *testing.T) {
 }
 
 func TestWishesAreValidated(t *testing.T) {
-	for name, r := range map[string][2]int64{"an empty range": {3, 2}, "a range below all of them": {-1, 2}, "one beyond": {0, 1024}} {
+	for name, r := range map[string][2]int64{
+		"an empty range": {3, 2}, "a range below all of them": {-1, 2},
+		"one beyond": {0, 1024},
+	} {
 		if err := (Options{Nodes: wish(r[0], r[1])}).ValidateFor("orders", cluster.Define(layout)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -902,7 +915,10 @@ func TestSequencerRejects(t *testing.T) {
 		good := cluster.Define(layout)
 		slow, small, none := good, good, good
 		slow.Layout.Tick, small.Nodes, none.Nodes = time.Second*20, 8, 0
-		for name, d := range map[string]cluster.Definition{"Capital": good, "": good, "no-layout": {}, "slow": slow, "small": small, "none": none} {
+		for name, d := range map[string]cluster.Definition{
+			"Capital": good, "": good, "no-layout": {}, "slow": slow,
+			"small": small, "none": none,
+		} {
 			if _, err := a.mem.Load().EnsureSequencer(t.Context(), name, d); err == nil {
 				t.Errorf("%q: no error", name)
 			}

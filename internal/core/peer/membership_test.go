@@ -364,8 +364,8 @@ func firstDies(nodes []*node, command string) func() *node {
 	}
 }
 
-// A joiner dies at each step of its join, or the member that is to accept it does, or the one that noticed a death before
-// it tells. The living are one ring soon, and the next joiner gets in.
+// A joiner dies at each step of its join, or the member that is to accept it does, or the one that noticed a death
+// before it tells. The living are one ring soon, and the next joiner gets in.
 func TestDeathAtEachStep(t *testing.T) {
 	// Each of these kills a member, and returns the living.
 	deaths := map[string]func(w *world, nodes []*node) []*node{
@@ -449,7 +449,8 @@ func TestTheLogIsCut(t *testing.T) {
 			}
 			cut := nodes[0].mem.Load().Value().Entries() >= 2*every
 			if n := len(batch.Entries); (batch.Checkpoint != nil) != cut || n > 2*every || cut && n < every {
-				t.Fatalf("after %d entries the log has %d of them, a checkpoint: %v", nodes[0].mem.Load().Value().Entries(), n, batch.Checkpoint != nil)
+				t.Fatalf("after %d entries the log has %d of them, a checkpoint: %v",
+					nodes[0].mem.Load().Value().Entries(), n, batch.Checkpoint != nil)
 			}
 		})
 		nodes = slices.Insert(nodes, 3, w.start("late", cut))
@@ -614,8 +615,14 @@ func TestOneRingInTheEnd(t *testing.T) {
 				if !faults || r.IntN(5) > 0 {
 					return memstore.Fault{}
 				}
-				outcomes := []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate}
-				return memstore.Fault{Outcome: outcomes[r.IntN(4)], Delay: time.Duration(r.Int64N(int64(8 * time.Second)))}
+				outcomes := []memstore.Outcome{
+					memstore.Answered, memstore.FailBefore, memstore.FailAfter,
+					memstore.ApplyLate,
+				}
+				return memstore.Fault{
+					Outcome: outcomes[r.IntN(4)],
+					Delay:   time.Duration(r.Int64N(int64(8 * time.Second))),
+				}
 			})
 			chance := func(n int) bool {
 				mu.Lock()
@@ -679,7 +686,8 @@ func TestOneRingInTheEnd(t *testing.T) {
 					break
 				}
 				if time.Since(begun) > 3*window {
-					t.Fatalf("seed %d: %d of %d make IDs; want %d: %v", seed, len(nodes)-len(refuse), len(nodes), want, refuse)
+					t.Fatalf("seed %d: %d of %d make IDs; want %d: %v", seed, len(nodes)-len(refuse),
+						len(nodes), want, refuse)
 				}
 			}
 		})
@@ -764,10 +772,15 @@ func TestEntriesThatComeTogetherAreReplayedTogether(t *testing.T) {
 		defer m.Leave()
 		for i := range fewMembers {
 			joiner := fmt.Sprint("other", i)
-			if _, err := counted.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(pulseKey(joiner), nil)}}); err != nil {
+			if _, err := counted.Commit(t.Context(),
+				store.Txn{Then: []store.Op{store.Put(pulseKey(joiner), nil)}}); err != nil {
 				t.Fatal(err)
 			}
-			for _, c := range []cluster.Command{cluster.PrepareJoin{Joiner: joiner}, cluster.NotifyWatchers{Joiner: joiner}, cluster.AcceptJoin{Joiner: joiner}} {
+			for _, c := range []cluster.Command{
+				cluster.PrepareJoin{Joiner: joiner},
+				cluster.NotifyWatchers{Joiner: joiner},
+				cluster.AcceptJoin{Joiner: joiner},
+			} {
 				w.append(c)
 				synctest.Wait()
 			}
@@ -789,7 +802,8 @@ func TestEntriesThatComeTogetherAreReplayedTogether(t *testing.T) {
 		time.Sleep(perMember)
 		synctest.Wait()
 		if now := counted.read.Load() - before; now != 2 || m.Value().Entries() != entries+come {
-			t.Errorf("after a rest it has replayed %d entries in %d batches, want %d in 2", m.Value().Entries()-entries, now, come)
+			t.Errorf("after a rest it has replayed %d entries in %d batches, want %d in 2",
+				m.Value().Entries()-entries, now, come)
 		}
 	})
 }
@@ -808,7 +822,8 @@ func TestADeathIsLogged(t *testing.T) {
 		w.becomeOneRing(time.Minute, []*node{all[0], all[1], all[3]})
 		all[3].crash()
 		w.becomeOneRing(time.Minute, all[:2])
-		if said := log.String(); strings.Count(said, "has not left") != 1 || !strings.Contains(said, "node=d member="+all[3].mem.Load().ID()) {
+		if said := log.String(); strings.Count(said, "has not left") != 1 ||
+			!strings.Contains(said, "node=d member="+all[3].mem.Load().ID()) {
 			t.Errorf("want one line of the node d alone:\n%s", said)
 		}
 	})

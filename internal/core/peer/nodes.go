@@ -13,17 +13,19 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// NodeRecord is what the store keeps about a node under its name, also once it is gone. The node writes it with its pulse.
-// It decides nothing.
+// NodeRecord is what the store keeps about a node under its name, also once it is gone. The node writes it with its
+// pulse. It decides nothing.
 type NodeRecord struct {
-	Name     string    `json:"name"`
-	Host     string    `json:"host,omitempty"`    // see Options.Host
-	Place    string    `json:"place"`             // see Options.Place
-	Members  []string  `json:"members"`           // its member IDs, the latest last; at most 8
-	Since    time.Time `json:"since"`             // when it began under the latest of them
-	Seen     time.Time `json:"seen"`              // when it last wrote this. All times are by its clock, less what others take that to be wrong by
-	Reserved time.Time `json:"reserved,omitzero"` // it gives no ID of this instant or later without another write; zero: unknown
-	Left     time.Time `json:"left,omitzero"`     // when it left in order; zero: it has not
+	Name    string    `json:"name"`
+	Host    string    `json:"host,omitempty"` // see Options.Host
+	Place   string    `json:"place"`          // see Options.Place
+	Members []string  `json:"members"`        // its member IDs, the latest last; at most 8
+	Since   time.Time `json:"since"`          // when it began under the latest of them
+	// when it last wrote this. All times are by its clock, less what others take that to be wrong by
+	Seen time.Time `json:"seen"`
+	// it gives no ID of this instant or later without another write; zero: unknown
+	Reserved time.Time `json:"reserved,omitzero"`
+	Left     time.Time `json:"left,omitzero"` // when it left in order; zero: it has not
 }
 
 // Member returns the node's latest member ID; empty: unknown.
@@ -143,8 +145,8 @@ func (m *Member) trueWall() time.Time {
 	return now
 }
 
-// Name returns the node's name among others, as far as it is known: Options.Owner, with a number behind it while another node
-// has that. It is safe for concurrent use.
+// Name returns the node's name among others, as far as it is known: Options.Owner, with a number behind it while
+// another node has that. It is safe for concurrent use.
 func (m *Member) Name() string {
 	if name := m.named.Load(); name != nil {
 		return *name
@@ -210,7 +212,10 @@ func (m *Member) tryNames(ctx context.Context, l *incarnation, taken string) err
 func (m *Member) putName(ctx context.Context, l *incarnation, was store.KV, name string) error {
 	before := readNode(was.Value)
 	ids := append(slices.DeleteFunc(before.Members, func(id string) bool { return id == l.id }), l.id)
-	r := NodeRecord{Name: name, Host: m.options.Host, Place: m.place(), Members: ids[max(0, len(ids)-keptMembers):], Since: l.since, Seen: m.trueWall()}
+	r := NodeRecord{
+		Name: name, Host: m.options.Host, Place: m.place(), Members: ids[max(0, len(ids)-keptMembers):],
+		Since: l.since, Seen: m.trueWall(),
+	}
 	var former store.KV
 	if id := before.Member(); id != "" && id != l.id {
 		var err error

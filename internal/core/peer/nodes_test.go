@@ -49,8 +49,9 @@ func TestNamesAreUniqueAndStay(t *testing.T) {
 		again.ready(time.Minute)
 		again.isNamed("ids-2", 0)
 		a.crash()
-		time.Sleep(2 * window)                        // until its pulse is gone
-		first := w.start("first", at("ids", ":8081")) // the same place as one that lives, as after a copy of its machine
+		time.Sleep(2 * window) // until its pulse is gone
+		// the same place as one that lives, as after a copy of its machine
+		first := w.start("first", at("ids", ":8081"))
 		first.ready(time.Minute)
 		first.isNamed("ids", window) // which is free by now
 		again.isNamed("ids-2", 0)
@@ -69,8 +70,8 @@ func TestNamesAreUniqueAndStay(t *testing.T) {
 	})
 }
 
-// The store keeps when a node was seen last, under which member IDs, how far it may have given IDs, and whether it left;
-// until somebody says to forget it, or for a day.
+// The store keeps when a node was seen last, under which member IDs, how far it may have given IDs, and whether it
+// left; until somebody says to forget it, or for a day.
 func TestTheStoreKeepsWhoIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.start("a"), w.start("b", at("b", "b")), w.start("c", at("c", "c"))
@@ -82,7 +83,8 @@ func TestTheStoreKeepsWhoIsGone(t *testing.T) {
 		time.Sleep(3 * window)
 		b.ready(time.Minute)
 		lives := a.record("b")
-		if !slices.Equal(lives.Members, []string{first, b.mem.Load().ID()}) || lives.Host != "host" || time.Since(lives.Seen) > window {
+		if !slices.Equal(lives.Members, []string{first, b.mem.Load().ID()}) || lives.Host != "host" ||
+			time.Since(lives.Seen) > window {
 			t.Errorf("of a node that joined again: %+v", lives)
 		}
 		if err := a.mem.Load().Forget(t.Context(), "b"); !errors.Is(err, ErrAlive) {
@@ -93,7 +95,8 @@ func TestTheStoreKeepsWhoIsGone(t *testing.T) {
 		c.leave()
 		time.Sleep(time.Hour)
 		lost, left := a.record("b"), a.record("c")
-		if !lost.Left.IsZero() || died.Sub(lost.Seen) > window || lost.Reserved.Before(died) || lost.Reserved.After(died.Add(2*window)) {
+		if !lost.Left.IsZero() || died.Sub(lost.Seen) > window || lost.Reserved.Before(died) ||
+			lost.Reserved.After(died.Add(2*window)) {
 			t.Errorf("of one that crashed at %v: %+v", died, lost)
 		}
 		if left.Left.Sub(died).Abs() > window {

@@ -19,8 +19,8 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Command.N
 
 type askerKey struct{}
 
-// AskedBy returns a context for calls that change the cluster: the entries of the log that they append say, for people, who
-// asked for them. See cluster.Entry.
+// AskedBy returns a context for calls that change the cluster: the entries of the log that they append say, for people,
+// who asked for them. See cluster.Entry.
 func AskedBy(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, askerKey{}, who)
 }
@@ -167,7 +167,8 @@ func (p *player) yield(c cluster.Move, before, after cluster.Value) {
 	}
 	was, _ := before.Sequencer(c.Sequencer)
 	is, _ := after.Sequencer(c.Sequencer)
-	if had, has := was.Held(p.incarnation.id), is.Held(p.incarnation.id); !slices.Contains(had, c.Node) || slices.Contains(has, c.Node) {
+	if had, has := was.Held(p.incarnation.id),
+		is.Held(p.incarnation.id); !slices.Contains(had, c.Node) || slices.Contains(has, c.Node) {
 		return
 	}
 	s, ok := p.Sequencer(c.Sequencer)
@@ -235,7 +236,8 @@ func (p *player) followPolicy(ctx context.Context) {
 			continue
 		}
 		if err := p.options.ValidateFor(share.Sequencer, q.Definition()); err != nil {
-			p.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy", fmt.Errorf("%w: %w", ErrUnfit, err))
+			p.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy",
+				fmt.Errorf("%w: %w", ErrUnfit, err))
 			continue
 		}
 		_, _ = p.handle(share.Sequencer, q, "") // an error says that the member leaves

@@ -77,7 +77,8 @@ func TestTheLogSaysWhoAsked(t *testing.T) {
 				t.Fatal(err)
 			}
 			switch entry.Command.(type) {
-			case cluster.PrepareJoin, cluster.NotifyWatchers, cluster.AcceptJoin, cluster.Leave, cluster.AskClocks, cluster.PeerGC:
+			case cluster.PrepareJoin, cluster.NotifyWatchers, cluster.AcceptJoin, cluster.Leave, cluster.AskClocks,
+				cluster.PeerGC:
 				if entry.Who != "" {
 					t.Errorf("%s is of %s", entry.Command.Name(), entry.Who)
 				}
@@ -85,7 +86,8 @@ func TestTheLogSaysWhoAsked(t *testing.T) {
 				have = append(have, strings.TrimSpace(entry.Command.Name()+" "+entry.Who))
 			}
 		}
-		want := "create-sequencer ops, attach ops, attach, detach ops, attach, drain ops, move ops, allocate ops, set-policy ops, expel ops, destroy-sequencer ops"
+		want := "create-sequencer ops, attach ops, attach, detach ops, attach, drain ops, move ops, allocate ops, " +
+			"set-policy ops, expel ops, destroy-sequencer ops"
 		got := strings.Join(have, ", ")
 		if i := strings.Index(got, "create-sequencer ops"); i > 0 { // what was before is of the members themselves
 			got = got[i:]
@@ -108,9 +110,12 @@ func (w *world) leaves() (all []cluster.Leave) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		// A second one changes nothing: a watcher may see the end of a session before it reads that its member has left.
+		// A second one changes nothing: a watcher may see the end of a session before it reads that its member has
+		// left.
 		leave, ok := entry.Command.(cluster.Leave)
-		if again := slices.ContainsFunc(all, func(l cluster.Leave) bool { return l.Member == leave.Member }); ok && !again {
+		if again := slices.ContainsFunc(all, func(l cluster.Leave) bool {
+			return l.Member == leave.Member
+		}); ok && !again {
 			all = append(all, leave)
 		}
 		if time.Until(entry.At).Abs() > time.Hour {
@@ -132,7 +137,8 @@ func TestTheLogTellsWhyAMemberLeft(t *testing.T) {
 		w.becomeOneRing(ttl+2*time.Second, []*node{c}, c)
 		was := c.id()
 		w.service.Expire(c.session())
-		for end := time.Now().Add(5 * time.Second); c.id() == was && time.Now().Before(end); { // it joins again under another
+		// it joins again under another
+		for end := time.Now().Add(5 * time.Second); c.id() == was && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		w.becomeOneRing(5*time.Second, []*node{c}, c)
@@ -200,11 +206,15 @@ func TestExpelEndsAProcess(t *testing.T) {
 		if has, _ := c.NodeID(); has != node {
 			t.Errorf("c has the node ID %d, want that of b, %d", has, node)
 		}
-		if err := b.ended(100 * time.Millisecond); !errors.Is(err, ErrExpelled) || !strings.Contains(err.Error(), was) || !strings.Contains(err.Error(), a.id()) {
+		if err := b.ended(100 * time.Millisecond); !errors.Is(err, ErrExpelled) ||
+			!strings.Contains(err.Error(), was) || !strings.Contains(err.Error(), a.id()) {
 			t.Errorf("b ended with %v, want ErrExpelled with both members", err)
 		}
 		b.refuses(window)
-		for _, err := range []error{b.Ready(), b.seq.Load().Attach(t.Context()), b.mem.Load().Ready(), b.mem.Load().Wait(t.Context())} {
+		for _, err := range []error{
+			b.Ready(), b.seq.Load().Attach(t.Context()), b.mem.Load().Ready(),
+			b.mem.Load().Wait(t.Context()),
+		} {
 			if !errors.Is(err, ErrExpelled) {
 				t.Errorf("%v, want ErrExpelled", err)
 			}
@@ -265,7 +275,8 @@ func TestWhoReadsLateThatItWasExpelled(t *testing.T) {
 					w.cut()
 				}
 				b.client.CutOff(false)
-				if err := b.ended(20 * time.Second); !errors.Is(err, ErrExpelled) || !strings.Contains(err.Error(), was) {
+				if err := b.ended(20 * time.Second); !errors.Is(err, ErrExpelled) ||
+					!strings.Contains(err.Error(), was) {
 					t.Errorf("it ended with %v", err)
 				}
 				b.refuses(window)
@@ -347,7 +358,8 @@ func TestWhatIsDrainedStaysDrained(t *testing.T) {
 	})
 }
 
-// TestOneThatWasNeverAttachedIsDrained: a call for an ID does not attach it; once that is undone, the call's wish counts.
+// TestOneThatWasNeverAttachedIsDrained: a call for an ID does not attach it; once that is undone, the call's wish
+// counts.
 func TestOneThatWasNeverAttachedIsDrained(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
@@ -421,8 +433,8 @@ func TestAStoreThatLosesDataUndoesNoDrain(t *testing.T) {
 	}
 }
 
-// TestAMovedNodeIDIsNotClaimedAgain: its use ends before the member is told what it has instead. By the grant that it knows
-// it would claim the node ID again, and wait for one that waits for it.
+// TestAMovedNodeIDIsNotClaimedAgain: its use ends before the member is told what it has instead. By the grant that it
+// knows it would claim the node ID again, and wait for one that waits for it.
 func TestAMovedNodeIDIsNotClaimedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -606,7 +618,8 @@ func TestTheAllocationChanges(t *testing.T) {
 		if err := m.Allocate(t.Context(), "none", cluster.Allocation{}); !errors.Is(err, ErrNoSequencer) {
 			t.Errorf("%v, want ErrNoSequencer", err)
 		}
-		if err := m.Allocate(t.Context(), DefaultSequencer, cluster.Allocation{Kind: cluster.AllocateCount}); err == nil {
+		if err := m.Allocate(t.Context(), DefaultSequencer,
+			cluster.Allocation{Kind: cluster.AllocateCount}); err == nil {
 			t.Error("an allocation to nobody: no error")
 		}
 	})
@@ -648,7 +661,8 @@ func TestThePolicyIsFollowed(t *testing.T) {
 						have[name]++
 					case serves == name, !errors.Is(err, ErrWaiting):
 						t.Errorf("%s serves %s; Next of %s: %v", n.name, serves, name, err)
-					case !strings.Contains(err.Error(), fmt.Sprintf("%q", serves)) || !strings.Contains(err.Error(), "75% for left, the rest for right"):
+					case !strings.Contains(err.Error(), fmt.Sprintf("%q", serves)) ||
+						!strings.Contains(err.Error(), "75% for left, the rest for right"):
 						t.Errorf("the error is %v; want the policy, and what the member serves", err)
 					}
 				}
@@ -687,7 +701,8 @@ func TestThePolicyIsFollowed(t *testing.T) {
 			next(t, s, time.Second)
 		}
 		var refused *RefusedError
-		if err := m.SetPolicy(t.Context(), []cluster.Share{{Sequencer: "right"}}); err == nil || errors.As(err, &refused) && refused.Why == "" {
+		if err := m.SetPolicy(t.Context(), []cluster.Share{{Sequencer: "right"}}); err == nil ||
+			errors.As(err, &refused) && refused.Why == "" {
 			t.Errorf("a policy with a sequencer that does not exist: %v", err)
 		}
 	})

@@ -31,8 +31,8 @@ const (
 	minWindow = 3 * time.Millisecond
 )
 
-// Options configure a member. The zero value is good for production. Package member says what they mean; here are also those
-// that only a service and tests set.
+// Options configure a member. The zero value is good for production. Package member says what they mean; here are also
+// those that only a service and tests set.
 type Options struct {
 	TTL             time.Duration
 	Window          time.Duration
@@ -50,9 +50,9 @@ type Options struct {
 	Clock  *firn.SteadyClock
 	Logger *slog.Logger
 
-	// Start returns the first node ID that a member gets of a sequencer that this member creates: one of nodes. Nil: one by
-	// chance, so that two clusters that should be one, or have one region by mistake, seldom make equal IDs. It is for
-	// tests.
+	// Start returns the first node ID that a member gets of a sequencer that this member creates: one of nodes. Nil:
+	// one by chance, so that two clusters that should be one, or have one region by mistake, seldom make equal IDs. It
+	// is for tests.
 	Start func(nodes cluster.Range) int64
 
 	// Vitals supplies the vital signs that the pulse shows besides those that the member fills in itself: Left,
@@ -132,7 +132,8 @@ func (o Options) ValidateFor(name string, d cluster.Definition) error {
 		return fmt.Errorf("the sequencer %q in the region %v: %w", name, o.Region, err)
 	}
 	if r := o.wish(name, d); r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {
-		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are %d to %d", r.From, r.To, name, nodes.From, nodes.To)
+		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are %d to %d", r.From, r.To, name,
+			nodes.From, nodes.To)
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func (e *OrderError) Error() string {
 	if days := e.Ahead / (24 * time.Hour); days >= 2 {
 		ahead = fmt.Sprintf("%d days", days)
 	}
-	return fmt.Sprintf("IDs may exist up to %s (node ID %d), which is %s ahead of this clock: new ones would be unique, but smaller; "+
+	return fmt.Sprintf("IDs may exist up to %s (node ID %d), which is %s ahead of this clock: new ones would be "+
+		"unique, but smaller; "+
 		"it was told to wait until the clock is there", e.Until.UTC().Format(time.RFC3339), e.Node, ahead)
 }
 
@@ -74,7 +75,8 @@ func (s *Sequencer) checkOrder(ctx context.Context) error {
 		return e
 	}
 	s.ordered = true
-	s.m.log.Warn("new IDs are unique, but smaller than existing ones: an earlier clock was ahead, and this member was not told to wait",
+	s.m.log.Warn("new IDs are unique, but smaller than existing ones: an earlier clock was ahead, and this member was "+
+		"not told to wait",
 		"sequencer", s.name, "node", e.Node, "until", e.Until, "ahead", e.Ahead.Round(time.Second))
 	return nil
 }

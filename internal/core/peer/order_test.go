@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A node that was alone with a clock far ahead has left: the next one goes on with smaller IDs, or waits if it is told to.
+// A node that was alone with a clock far ahead has left: the next one goes on with smaller IDs, or waits if it is told
+// to.
 func TestIDsThatAreAhead(t *testing.T) {
 	for _, order := range []Order{GoOn, WaitForIDs} {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -41,8 +42,8 @@ func TestIDsThatAreAhead(t *testing.T) {
 	}
 }
 
-// One whose clock was ahead goes on, and so moves its horizon while its clock comes back: the other waits for what exceeds
-// its IDs then, and not for every horizon that lies a window ahead.
+// One whose clock was ahead goes on, and so moves its horizon while its clock comes back: the other waits for what
+// exceeds its IDs then, and not for every horizon that lies a window ahead.
 func TestIDsThatAreAheadOfOneThatGoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		first := w.start("first")

@@ -17,8 +17,8 @@ const noteEvery = time.Minute
 // backoff paces attempts after failures.
 var backoff = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
-// openBackoff paces attempts to open the store. They ask nobody who could be busy, and members are to be ready soon after
-// the store is.
+// openBackoff paces attempts to open the store. They ask nobody who could be busy, and members are to be ready soon
+// after the store is.
 var openBackoff = retry.Backoff{First: 100 * time.Millisecond, Max: 500 * time.Millisecond}
 
 // lock is a lock that is held during calls of the store, and waited for until a context ends. It has room for one.

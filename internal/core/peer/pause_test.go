@@ -141,7 +141,8 @@ func pausedAtEveryPoint(t *testing.T, nodes int) {
 						for _, l := range b.seq.Load().status.Load().lanes {
 							next := l.latest().fence
 							if ends := layout.TickStart(p.Tick + 1); next.Node() == p.Node && ends.After(next.Floor()) {
-								t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, next.Floor())
+								t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name,
+									point, what, r.id, ends, next.Floor())
 							}
 						}
 					case errors.Is(r.err, ErrNotReady):

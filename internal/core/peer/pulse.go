@@ -20,15 +20,19 @@ const pulses = "peers/"
 // Pulse is what a member's pulse, the key that shows that it is alive, tells. The member writes it again with the
 // horizons of its node IDs, or alone where it writes none.
 type Pulse struct {
-	Mark     string        `json:"mark"`              // of the process: by it a member knows its own pulses, also of earlier member IDs
-	Stamp    string        `json:"stamp"`             // of this write: by it a member knows a pulse of a copy of itself
-	Owner    string        `json:"owner,omitempty"`   // the node's name, see Options.Owner
-	Since    time.Time     `json:"since"`             // when it was first put, by the member's wall clock
-	Clock    time.Time     `json:"clock"`             // the member's wall clock when this was written; zero: unknown
-	Reserved time.Time     `json:"reserved,omitzero"` // it gives no ID of this instant or later without another write; zero: unknown
-	Every    time.Duration `json:"every_ns"`          // it is written again within this time while the store answers: a third of the window
-	Answers  int64         `json:"answers,omitempty"` // the position of the latest entry, AskClocks or PeerGC, that asked for it; 0: none
-	Vitals   Vitals        `json:"vitals"`
+	// of the process: by it a member knows its own pulses, also of earlier member IDs
+	Mark  string    `json:"mark"`
+	Stamp string    `json:"stamp"`           // of this write: by it a member knows a pulse of a copy of itself
+	Owner string    `json:"owner,omitempty"` // the node's name, see Options.Owner
+	Since time.Time `json:"since"`           // when it was first put, by the member's wall clock
+	Clock time.Time `json:"clock"`           // the member's wall clock when this was written; zero: unknown
+	// it gives no ID of this instant or later without another write; zero: unknown
+	Reserved time.Time `json:"reserved,omitzero"`
+	// it is written again within this time while the store answers: a third of the window
+	Every time.Duration `json:"every_ns"`
+	// the position of the latest entry, AskClocks or PeerGC, that asked for it; 0: none
+	Answers int64  `json:"answers,omitempty"`
+	Vitals  Vitals `json:"vitals"`
 }
 
 // readPulse reads what a key holds; a foreign value shows as a zero Pulse.
@@ -57,8 +61,8 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 	return found, nil
 }
 
-// PulseOf reads the pulse of one member or joiner, by its member ID. It returns the zero Pulse if there is none, and an error
-// when the store does not answer.
+// PulseOf reads the pulse of one member or joiner, by its member ID. It returns the zero Pulse if there is none, and an
+// error when the store does not answer.
 func (m *Member) PulseOf(ctx context.Context, id string) (Pulse, error) {
 	s, err := m.opened()
 	if err != nil {
@@ -69,12 +73,13 @@ func (m *Member) PulseOf(ctx context.Context, id string) (Pulse, error) {
 }
 
 // pulse returns what writes the pulse as it is once these fences are renewed, under the condition that it is as this
-// member knows it, and the stamp of that. So a write that comes late replaces no later one, and puts none after the end of
-// the session.
+// member knows it, and the stamp of that. So a write that comes late replaces no later one, and puts none after the end
+// of the session.
 func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) (put store.Txn, stamp string) {
 	stamp = l.stamps.Next()
 	p := Pulse{
-		Mark: *m.mark.Load(), Stamp: stamp, Owner: cmp.Or(l.node.Name, m.options.Owner), Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
+		Mark: *m.mark.Load(), Stamp: stamp, Owner: cmp.Or(l.node.Name, m.options.Owner), Since: l.since,
+		Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
 		Reserved: later(m.reserved(), m.now().Add(m.options.Window)), Vitals: m.vitals(renewed),
 	}
 	value, err := json.Marshal(p)
@@ -102,8 +107,8 @@ func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
 	}
 }
 
-// writePulse writes the pulse alone. It settles doubt by writing again under the same condition: a pulse with a stamp that
-// it has sent is of an earlier write, and any other of a copy of this process.
+// writePulse writes the pulse alone. It settles doubt by writing again under the same condition: a pulse with a stamp
+// that it has sent is of an earlier write, and any other of a copy of this process.
 func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
 	for {
 		sent := time.Now()
@@ -124,7 +129,8 @@ func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
 		case kv.Version == l.pulse: // the conflict was with a pulse that is gone since
 			continue
 		case 0 < kv.Version && kv.Version < l.pulse:
-			return fmt.Errorf("%w: the pulse of %s is at version %d, and was at %d", store.ErrRolledBack, l.id, kv.Version, l.pulse)
+			return fmt.Errorf("%w: the pulse of %s is at version %d, and was at %d", store.ErrRolledBack, l.id,
+				kv.Version, l.pulse)
 		}
 		p := readPulse(kv.Value)
 		if m.isTwins(l, p) {

@@ -50,7 +50,8 @@ func TestAPulseIsWrittenAgain(t *testing.T) {
 				if first.Every != window/3 || is.Version == was.Version || age < 0 || age > second.Every+time.Second {
 					t.Errorf("%s: %+v is %v old, after %+v", n.name, second, age, first)
 				}
-				if second.Mark != first.Mark || second.Owner != n.name || !second.Since.Equal(first.Since) || second.Since.After(since) {
+				if second.Mark != first.Mark || second.Owner != n.name || !second.Since.Equal(first.Since) ||
+					second.Since.After(since) {
 					t.Errorf("%s: %+v after %+v", n.name, second, first)
 				}
 			}
@@ -63,14 +64,15 @@ func TestAPulseIsWrittenAgain(t *testing.T) {
 			t.Error("its watcher takes it for dead")
 		default:
 		}
-		if all, err := b.mem.Load().Pulses(t.Context()); err != nil || len(all) != 2 || all[a.mem.Load().ID()].Owner != "a" {
+		if all, err := b.mem.Load().Pulses(t.Context()); err != nil || len(all) != 2 ||
+			all[a.mem.Load().ID()].Owner != "a" {
 			t.Errorf("Pulses: %+v, %v", all, err)
 		}
 	})
 }
 
-// The time left that a pulse tells is that after the renewal with which it is written. A sequencer with a window of its own
-// is renewed between pulses, too, and does not count.
+// The time left that a pulse tells is that after the renewal with which it is written. A sequencer with a window of its
+// own is renewed between pulses, too, and does not count.
 func TestAPulseTellsTheTimeLeft(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -104,7 +106,9 @@ func TestALatePulse(t *testing.T) {
 				}
 				failed := false
 				a.client.Inject(func(c memstore.Call) memstore.Fault {
-					writes := slices.ContainsFunc(c.Txn.Then, func(o store.Op) bool { return o.Key == pulseKey(a.mem.Load().ID()) })
+					writes := slices.ContainsFunc(c.Txn.Then, func(o store.Op) bool {
+						return o.Key == pulseKey(a.mem.Load().ID())
+					})
 					if c.Op != memstore.Commit || failed || !writes {
 						return memstore.Fault{}
 					}
@@ -119,7 +123,8 @@ func TestALatePulse(t *testing.T) {
 						t.Fatalf("outcome %v: a pulse of %v after one of %v", outcome, p.Clock, last)
 					}
 					last = p.Clock
-					if st := a.seq.Load().status.Load(); !alone && time.Until(st.lanes[0].inUse().fence.Horizon()) < window/2 {
+					if st := a.seq.Load().status.Load(); !alone &&
+						time.Until(st.lanes[0].inUse().fence.Horizon()) < window/2 {
 						t.Fatalf("outcome %v: the horizon is %v", outcome, st.lanes[0].inUse().fence.Horizon())
 					}
 				}
@@ -137,7 +142,8 @@ func TestAPulseThatCannotBeWritten(t *testing.T) {
 		a := w.start("a")
 		a.ready(time.Second)
 		thief := w.service.Client("thief")
-		if _, err := thief.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(pulseKey(a.mem.Load().ID()), []byte("foreign"))}}); err != nil {
+		if _, err := thief.Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.Put(pulseKey(a.mem.Load().ID()), []byte("foreign"))}}); err != nil {
 			t.Fatal(err)
 		}
 		for range int(2 * window / time.Second) {

@@ -28,7 +28,8 @@ func TestTwoTakeAPrefixAtOnce(t *testing.T) {
 				names[0], names[1], errs[0], errs[1] = names[1], names[0], errs[1], errs[0]
 			}
 			var taken *cluster.PrefixError
-			if errs[0] != nil || !errors.As(errs[1], &taken) || *taken != (cluster.PrefixError{Prefix: "inv", Holder: names[0]}) {
+			if errs[0] != nil || !errors.As(errs[1], &taken) ||
+				*taken != (cluster.PrefixError{Prefix: "inv", Holder: names[0]}) {
 				t.Fatalf("%s: %v, and %s: %v", names[0], errs[0], names[1], errs[1])
 			}
 			if created, err := a.mem.Load().Create(t.Context(), names[0], d); created || err != nil {

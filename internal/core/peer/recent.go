@@ -11,8 +11,8 @@ import (
 // recentEntries is how many of the last entries of the log a member remembers at least, as far as it has read so many.
 const recentEntries = 512
 
-// tail is the end of the log as the member has read it, for people while the store does not answer. It has the entries after
-// two values: once there are enough after the second, those before it are forgotten.
+// tail is the end of the log as the member has read it, for people while the store does not answer. It has the entries
+// after two values: once there are enough after the second, those before it are forgotten.
 type tail struct {
 	mu      sync.Mutex // guards what follows
 	first   cluster.Value
@@ -45,9 +45,9 @@ func (r *tail) add(entries []store.LogEntry, v cluster.Value) {
 	}
 }
 
-// Recent returns the last entries of the log that the member has read, after a checkpoint, and when the last one came, with a
-// monotonic clock reading. It asks nobody: it is for people while the store does not answer. An ErrNotReady is returned when
-// nothing was read.
+// Recent returns the last entries of the log that the member has read, after a checkpoint, and when the last one came,
+// with a monotonic clock reading. It asks nobody: it is for people while the store does not answer. An ErrNotReady is
+// returned when nothing was read.
 func (m *Member) Recent() (store.Batch, time.Time, error) {
 	r := &m.tail
 	r.mu.Lock()

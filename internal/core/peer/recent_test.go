@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A member remembers the last entries, a bounded number, and the value from before them: applied to that they lead to what it
-// has reached. A log that begins again is another one.
+// A member remembers the last entries, a bounded number, and the value from before them: applied to that they lead to
+// what it has reached. A log that begins again is another one.
 func TestTheEndOfTheLogIsRemembered(t *testing.T) {
 	m := new(Member)
 	if _, _, err := m.Recent(); err == nil {
@@ -53,8 +53,10 @@ func TestTheEndOfTheLogIsRemembered(t *testing.T) {
 			replayed, _ = cluster.Apply(replayed, entry)
 		}
 		have, want := len(batch.Entries), int(min(v.Position(), recentEntries))
-		if replayed.Position() != v.Position() || replayed.String() != v.String() || have < want || have > 4*recentEntries {
-			t.Errorf("step %d: %d entries, up to %d, want at least %d, up to %d", i, have, replayed.Position(), want, v.Position())
+		if replayed.Position() != v.Position() || replayed.String() != v.String() || have < want ||
+			have > 4*recentEntries {
+			t.Errorf("step %d: %d entries, up to %d, want at least %d, up to %d", i, have, replayed.Position(),
+				want, v.Position())
 		}
 	}
 	m.tail.restart(cluster.Value{})

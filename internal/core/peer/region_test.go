@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// TestRegionsGiveDifferentIDs is about members of two regions, whose stores know nothing of each other: the IDs of a plain
-// sequencer differ, in every preset, with one tick in which both make all that they can.
+// TestRegionsGiveDifferentIDs is about members of two regions, whose stores know nothing of each other: the IDs of a
+// plain sequencer differ, in every preset, with one tick in which both make all that they can.
 func TestRegionsGiveDifferentIDs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 9))
 	for _, p := range firn.Presets() {
@@ -49,7 +49,8 @@ func TestRegionsGiveDifferentIDs(t *testing.T) {
 						}
 						given[id] = region
 						if node, err := l.NodeID(id); err != nil || !q.NodeIDs().Holds(node) {
-							t.Fatalf("%d of %v has the node ID %d, %v; want one of %v", id, region, node, err, q.NodeIDs())
+							t.Fatalf("%d of %v has the node ID %d, %v; want one of %v", id, region, node,
+								err, q.NodeIDs())
 						}
 					}
 				}
@@ -58,8 +59,8 @@ func TestRegionsGiveDifferentIDs(t *testing.T) {
 	}
 }
 
-// TestOtherRegionIsRefused: a store is of one region from its first sequencer on, and a member of another ends, whichever
-// came first, without having changed anything.
+// TestOtherRegionIsRefused: a store is of one region from its first sequencer on, and a member of another ends,
+// whichever came first, without having changed anything.
 func TestOtherRegionIsRefused(t *testing.T) {
 	for _, tt := range []struct{ store, member cluster.Region }{
 		{cluster.Region{Number: 2, Of: 8}, cluster.Region{Number: 3, Of: 8}},
@@ -74,7 +75,8 @@ func TestOtherRegionIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Leave()
-			early, err := Join(t.Context(), service.Client("early"), Options{Region: tt.member}) // while there is no sequencer
+			// while there is no sequencer
+			early, err := Join(t.Context(), service.Client("early"), Options{Region: tt.member})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +91,8 @@ func TestOtherRegionIsRefused(t *testing.T) {
 			}
 			refused := func(what string, err error) {
 				t.Helper()
-				if wrong, ok := errors.AsType[*RegionError](err); !ok || wrong.InForce != tt.store || wrong.Wanted != tt.member {
+				if wrong, ok := errors.AsType[*RegionError](err); !ok || wrong.InForce != tt.store ||
+					wrong.Wanted != tt.member {
 					t.Errorf("%v in a store of %v, %s: %v", tt.member, tt.store, what, err)
 				}
 			}
@@ -110,31 +113,38 @@ func TestOtherRegionIsRefused(t *testing.T) {
 	}
 }
 
-// TestSequencerTooSmallForRegions: a definition with fewer node IDs than there are regions is refused before it is created.
+// TestSequencerTooSmallForRegions: a definition with fewer node IDs than there are regions is refused before it is
+// created.
 func TestSequencerTooSmallForRegions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := Join(t.Context(), memstore.NewService().Client("a"), Options{Region: cluster.Region{Number: 2, Of: 8}})
+		m, err := Join(t.Context(), memstore.NewService().Client("a"),
+			Options{Region: cluster.Region{Number: 2, Of: 8}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Leave()
 		d := cluster.Define(layout)
 		d.Nodes = 4
-		if _, err := m.EnsureSequencer(t.Context(), "few", d); err == nil || !strings.Contains(err.Error(), `the sequencer "few" in the region 2/8: 4 node IDs for 8 regions`) {
+		if _, err := m.EnsureSequencer(t.Context(), "few", d); err == nil ||
+			!strings.Contains(err.Error(), `the sequencer "few" in the region 2/8: 4 node IDs for 8 regions`) {
 			t.Errorf("a sequencer of four node IDs in eight regions: %v", err)
 		}
 		if n := m.Value().CountSequencers(); n != 0 {
 			t.Errorf("there are %d sequencers", n)
 		}
 		one := &cluster.Range{From: 255, To: 255}
-		o := Options{Region: cluster.Region{Number: 2, Of: 8}, Nodes: func(string, cluster.Definition) *cluster.Range { return one }}
-		if err := o.ValidateFor("orders", cluster.Define(layout)); err == nil || !strings.Contains(err.Error(), "there are 256 to 383") {
+		o := Options{Region: cluster.Region{Number: 2, Of: 8}, Nodes: func(string, cluster.Definition) *cluster.Range {
+			return one
+		}}
+		if err := o.ValidateFor("orders", cluster.Define(layout)); err == nil ||
+			!strings.Contains(err.Error(), "there are 256 to 383") {
 			t.Errorf("a node ID of another region is asked for: %v", err)
 		}
 	})
 }
 
-// TestNoNodeIDOfAnotherRegionIsClaimed: what the log grants is not enough. A member goes by its own region where IDs begin.
+// TestNoNodeIDOfAnotherRegionIsClaimed: what the log grants is not enough. A member goes by its own region where IDs
+// begin.
 func TestNoNodeIDOfAnotherRegionIsClaimed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		n := w.start("a")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A registry has the sequencers that this member was ever attached to, and the goroutines that serve them, until the member
-// leaves. Its methods are safe for concurrent use.
+// A registry has the sequencers that this member was ever attached to, and the goroutines that serve them, until the
+// member leaves. Its methods are safe for concurrent use.
 type registry struct {
 	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
 
@@ -38,9 +38,11 @@ func (r *registry) all() []*Sequencer {
 	return slices.SortedFunc(maps.Values(*found), func(a, b *Sequencer) int { return strings.Compare(a.name, b.name) })
 }
 
-// replace has next say which sequencer a name has, by the one that it has now, if any: the same, or another one, which run
-// then serves until it ends. An error is returned, and next is not called, once the member leaves.
-func (r *registry) replace(name string, next func(now *Sequencer) *Sequencer, run func(s *Sequencer)) (*Sequencer, error) {
+// replace has next say which sequencer a name has, by the one that it has now, if any: the same, or another one, which
+// run then serves until it ends. An error is returned, and next is not called, once the member leaves.
+func (r *registry) replace(name string, next func(now *Sequencer) *Sequencer,
+	run func(s *Sequencer),
+) (*Sequencer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.left.IsZero() {

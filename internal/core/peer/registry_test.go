@@ -31,7 +31,9 @@ func TestRegistry(t *testing.T) {
 		if all := r.all(); len(all) != 2 || all[0] != a || all[1] != b {
 			t.Errorf("%v; want a and b, in this order", all)
 		}
-		same, err := r.replace("a", func(now *Sequencer) *Sequencer { return now }, func(*Sequencer) { t.Error("it runs again") })
+		same, err := r.replace("a", func(now *Sequencer) *Sequencer { return now }, func(*Sequencer) {
+			t.Error("it runs again")
+		})
 		if same != a || err != nil {
 			t.Errorf("%v, %v; want the one that is there", same, err)
 		}
@@ -61,7 +63,9 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("it leaves: %v; there are %v left, from the first leave on", r.leaving(), time.Until(at))
 		}
 		r.serve(func() { t.Error("a goroutine begins though the member leaves") })
-		if _, err := r.replace("c", func(*Sequencer) *Sequencer { return &Sequencer{name: "c"} }, func(*Sequencer) {}); !errors.Is(err, errHasLeft) {
+		if _, err := r.replace("c", func(*Sequencer) *Sequencer {
+			return &Sequencer{name: "c"}
+		}, func(*Sequencer) {}); !errors.Is(err, errHasLeft) {
 			t.Errorf("a sequencer is added though the member leaves: %v", err)
 		}
 		close(end[a2])

@@ -128,7 +128,8 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	default:
 		err := m.writePulse(ctx, l)
 		m.breaks(losses, err)
-		if !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrConflict) { // else a new session is on its way
+		// else a new session is on its way
+		if !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrConflict) {
 			failed = err
 		}
 	}

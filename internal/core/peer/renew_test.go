@@ -22,7 +22,8 @@ func (n *node) many(count int) []*Sequencer {
 	n.world.t.Helper()
 	var all []*Sequencer
 	for i := range count {
-		s, err := n.mem.Load().EnsureSequencer(n.world.t.Context(), fmt.Sprintf("orders-%03d", i), cluster.Define(layout))
+		s, err := n.mem.Load().
+			EnsureSequencer(n.world.t.Context(), fmt.Sprintf("orders-%03d", i), cluster.Define(layout))
 		if err != nil {
 			n.world.t.Fatal(err)
 		}
@@ -39,7 +40,8 @@ func TestAllFencesInOneTransaction(t *testing.T) {
 			a := w.start("a")
 			a.ready(time.Second)
 			all := append(a.many(c.sequencers-1), a.seq.Load())
-			time.Sleep(window + time.Second) // all are in step, and no round begins at the instant at which counting does or ends
+			// all are in step, and no round begins at the instant at which counting does or ends
+			time.Sleep(window + time.Second)
 			var commits atomic.Int64
 			a.client.Inject(func(c memstore.Call) memstore.Fault {
 				if c.Op == memstore.Commit && !strings.HasPrefix(c.Txn.Then[0].Key, history) {
@@ -73,7 +75,8 @@ func TestOneOfManyIsLost(t *testing.T) {
 		lost := all[37]
 		node := lost.NodeIDs()[0]
 		thief := w.service.Client("thief")
-		_, err := thief.Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", lost.fences.Prefix, node))}})
+		_, err := thief.Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", lost.fences.Prefix, node))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +107,8 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 					if id, err := s.Next(t.Context()); err == nil {
 						t.Fatalf("%s gives %d", s.Name(), id)
 					}
-					if h := s.status.Load().lanes[0].inUse(); h.fence != nil && h.fence.Horizon().After(time.Now().Add(window)) {
+					if h := s.status.Load().lanes[0].inUse(); h.fence != nil &&
+						h.fence.Horizon().After(time.Now().Add(window)) {
 						t.Fatalf("%s has the horizon %v", s.Name(), h.fence.Horizon())
 					}
 				}
@@ -198,7 +202,8 @@ func TestAWindowOfItsOwn(t *testing.T) {
 		time.Sleep(10 * window)
 		mu.Lock()
 		if rounds[true] != 300 || rounds[false] != 30 {
-			t.Errorf("%d rounds for the short window and %d for the others, want 300 and 30", rounds[true], rounds[false])
+			t.Errorf("%d rounds for the short window and %d for the others, want 300 and 30",
+				rounds[true], rounds[false])
 		}
 		mu.Unlock()
 		a.client.Inject(nil)

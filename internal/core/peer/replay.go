@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A player plays the log: it follows it, applies each entry to the value and shows that to everybody, and does what the value
-// asks of this member. Start begins its goroutine, and nobody else has it: what it owns needs no lock.
+// A player plays the log: it follows it, applies each entry to the value and shows that to everybody, and does what the
+// value asks of this member. Start begins its goroutine, and nobody else has it: what it owns needs no lock.
 type player struct {
 	*Member
 	reading
@@ -40,10 +40,11 @@ type reading struct {
 	watched map[string]context.CancelFunc // the pulses being watched
 	gone    chan pulseGone                // pulses that disappear
 	dead    map[string]death              // members and joiners without a pulse that the value still has
-	anchor  cluster.Value                 // the value at the last position where a checkpoint was due: the next checkpoint
-	founds  time.Time                     // when to found the cluster, if no other member has by then
-	retry   time.Time                     // when to try a new incarnation again
-	failed  int                           // how many attempts failed
+	// the value at the last position where a checkpoint was due: the next checkpoint
+	anchor cluster.Value
+	founds time.Time // when to found the cluster, if no other member has by then
+	retry  time.Time // when to try a new incarnation again
+	failed int       // how many attempts failed
 
 	identified bool // this incarnation has read the cluster's ID
 }
@@ -55,9 +56,9 @@ func newReading() reading {
 	}
 }
 
-// In a crowd entries come all the time, few of them concern this member, and waking up costs more than replaying one. So
-// after a batch the log is left alone for perMember for each member and each joiner in line beyond the first fewMembers.
-// An entry that comes later is replayed at once.
+// In a crowd entries come all the time, few of them concern this member, and waking up costs more than replaying one.
+// So after a batch the log is left alone for perMember for each member and each joiner in line beyond the first
+// fewMembers. An entry that comes later is replayed at once.
 const (
 	fewMembers = 16
 	perMember  = 40 * time.Microsecond
@@ -292,7 +293,8 @@ func (p *player) live(ctx context.Context) (time.Duration, bool) {
 // leaveBehind ends an incarnation, upon which another one follows.
 func (p *player) leaveBehind(ctx context.Context, old, l *incarnation) {
 	p.rejoins.Add(1)
-	p.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "copied", old.copied.Load(), "member", l.id)
+	p.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "copied",
+		old.copied.Load(), "member", l.id)
 	if old.copied.Load() { // what is said to its former members is said to a copy of this process
 		p.ids = nil
 		clear(p.drains)
@@ -312,7 +314,8 @@ func (p *player) replay(ctx context.Context, b store.Batch) error {
 			return err
 		}
 		if p.started {
-			p.log.Warn("the log was cut before this member read it, going on from the checkpoint", "was_at", p.value.Position(), "checkpoint", b.Checkpoint.Position)
+			p.log.Warn("the log was cut before this member read it, going on from the checkpoint", "was_at",
+				p.value.Position(), "checkpoint", b.Checkpoint.Position)
 			p.miss()
 		}
 		p.anchor = v
@@ -443,7 +446,8 @@ func (p *player) leaveCluster(ctx context.Context) {
 	}
 	ctx, cancel := p.registry.inTime(context.WithoutCancel(ctx), announceWithin)
 	defer cancel()
-	data, err := cluster.Encode(cluster.Leave{Member: p.incarnation.id, Why: cluster.CauseLeft, By: p.incarnation.id}, p.Wall())
+	data, err := cluster.Encode(cluster.Leave{Member: p.incarnation.id, Why: cluster.CauseLeft, By: p.incarnation.id},
+		p.Wall())
 	if err == nil {
 		_, err = p.store.Append(ctx, newID(), data)
 	}
@@ -451,6 +455,7 @@ func (p *player) leaveCluster(ctx context.Context) {
 		err = p.leaveName(ctx, p.incarnation)
 	}
 	if err != nil {
-		p.log.Warn("can't announce the leave; other members notice when the session ends", "ttl", p.options.TTL, "err", err)
+		p.log.Warn("can't announce the leave; other members notice when the session ends", "ttl",
+			p.options.TTL, "err", err)
 	}
 }

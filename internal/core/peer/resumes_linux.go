@@ -9,12 +9,13 @@ import (
 	"syscall"
 )
 
-// Resumes returns a channel for Options.Resumed that tells whenever the virtual machine resumes from a snapshot, until ctx
-// ends. The hypervisor gives the machine another generation ID then (VMGenID), and Linux 6.8 and later report that as a
-// uevent. A container gets it too, unless it has a user namespace of its own. An error is returned where the system has no
-// such reports, or does not allow this process to read them.
+// Resumes returns a channel for Options.Resumed that tells whenever the virtual machine resumes from a snapshot, until
+// ctx ends. The hypervisor gives the machine another generation ID then (VMGenID), and Linux 6.8 and later report that
+// as a uevent. A container gets it too, unless it has a user namespace of its own. An error is returned where the
+// system has no such reports, or does not allow this process to read them.
 func Resumes(ctx context.Context) (<-chan struct{}, error) {
-	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, syscall.NETLINK_KOBJECT_UEVENT)
+	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK,
+		syscall.NETLINK_KOBJECT_UEVENT)
 	if err != nil {
 		return nil, fmt.Errorf("can't open a socket for the kernel's uevents: %w", err)
 	}
@@ -28,7 +29,8 @@ func Resumes(ctx context.Context) (<-chan struct{}, error) {
 		message := make([]byte, 1<<16)
 		for ctx.Err() == nil {
 			n, err := socket.Read(message)
-			if err != nil && !errors.Is(err, syscall.ENOBUFS) { // then some are lost; a renewal tells of a copy in any case
+			// then some are lost; a renewal tells of a copy in any case
+			if err != nil && !errors.Is(err, syscall.ENOBUFS) {
 				_ = socket.Close()
 				return
 			}

@@ -29,7 +29,8 @@ func TestTheSystemTellsOfAResume(t *testing.T) {
 	defer syscall.Close(fd)
 	send := func(message string) {
 		t.Helper()
-		if err := syscall.Sendto(fd, []byte(message), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: fromKernel}); err != nil {
+		if err := syscall.Sendto(fd, []byte(message), 0,
+			&syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: fromKernel}); err != nil {
 			t.Skipf("can't send a uevent: %v", err)
 		}
 	}

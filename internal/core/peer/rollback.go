@@ -31,7 +31,8 @@ func (p *player) untilFounding() time.Duration {
 	}
 	if p.founds.IsZero() {
 		p.founds = time.Now().Add(foundAfter)
-		p.log.Info("the store holds no cluster: founding one, unless another member knows an earlier one", "in", foundAfter)
+		p.log.Info("the store holds no cluster: founding one, unless another member knows an earlier one",
+			"in", foundAfter)
 	}
 	return time.Until(p.founds)
 }
@@ -72,9 +73,9 @@ func (p *player) startOver(ctx context.Context, why error) {
 // once. If it starts over by itself, it may be told of the same loss afterwards, and does it again.
 const tellsWithin = 2 * time.Second
 
-// readOn reads the log from the entry on that led to the value. If that is neither there nor in a checkpoint, the error is
-// store.ErrRolledBack. The store tells of that, too; but where nobody writes to the log any more, it may have no reason to.
-// So a read that still shows it later has the member start over.
+// readOn reads the log from the entry on that led to the value. If that is neither there nor in a checkpoint, the error
+// is store.ErrRolledBack. The store tells of that, too; but where nobody writes to the log any more, it may have no
+// reason to. So a read that still shows it later has the member start over.
 func (m *Member) readOn(ctx context.Context) (store.Batch, error) {
 	m.mu.Lock()
 	at, entry := store.Position(m.value.Position()), m.entry
@@ -100,15 +101,17 @@ func (m *Member) readOn(ctx context.Context) (store.Batch, error) {
 	return b, err
 }
 
-// checkKept returns store.ErrRolledBack, and has the member start over, when the store has lost the latest horizon that the
-// member wrote. A store that was set back lost its latest writes, which need not be those of the log. It costs one read.
+// checkKept returns store.ErrRolledBack, and has the member start over, when the store has lost the latest horizon that
+// the member wrote. A store that was set back lost its latest writes, which need not be those of the log. It costs one
+// read.
 func (m *Member) checkKept(ctx context.Context) error {
 	losses := m.losses.Load()
 	var latest *fence.Fence
 	for _, s := range m.Sequencers() {
 		for _, l := range s.status.Load().lanes {
 			for _, t := range l.tenures {
-				if t.fence != nil && !m.stale(t) && (latest == nil || t.fence.State().Reported > latest.State().Reported) {
+				if t.fence != nil && !m.stale(t) &&
+					(latest == nil || t.fence.State().Reported > latest.State().Reported) {
 					latest = t.fence
 				}
 			}
@@ -122,8 +125,8 @@ func (m *Member) checkKept(ctx context.Context) error {
 	return err
 }
 
-// keepsAll returns an error when the store has lost data since there were so many losses, also if nothing has told the member
-// yet. A store that has lost the pulses of those who refuse this member's clock does not show them.
+// keepsAll returns an error when the store has lost data since there were so many losses, also if nothing has told the
+// member yet. A store that has lost the pulses of those who refuse this member's clock does not show them.
 func (m *Member) keepsAll(ctx context.Context, losses int64) error {
 	_, err := m.readOn(ctx)
 	if err == nil {
@@ -159,8 +162,8 @@ func (p *player) forget() {
 	}
 }
 
-// stale reports whether a node ID was claimed before the store lost data, or is left to a copy of this process: it can be
-// neither renewed nor released.
+// stale reports whether a node ID was claimed before the store lost data, or is left to a copy of this process: it can
+// be neither renewed nor released.
 func (m *Member) stale(t tenure) bool { return t.left || t.losses != m.losses.Load() }
 
 // adopt ties the handle to a sequencer of the log after a loss. It returns false when their definitions differ,

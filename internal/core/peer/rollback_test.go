@@ -80,8 +80,10 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 				a, b := w.two()
 				b.wall.step(-behind)
 				lose := loss(w)
-				w.takes(3*window, a, b)                                                                            // b approaches its clock slowly
-				for time.Until(a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()) < window-time.Second { // that of a is as far ahead as it can be
+				// b approaches its clock slowly
+				w.takes(3*window, a, b)
+				// that of a is as far ahead as it can be
+				for time.Until(a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()) < window-time.Second {
 					w.takes(100*time.Millisecond, a, b)
 				}
 				lose()
@@ -117,8 +119,8 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 	}
 }
 
-// waits starts a member that claims the node ID of one that has crashed, whose floor then lies almost a window ahead, and
-// another that waits in line.
+// waits starts a member that claims the node ID of one that has crashed, whose floor then lies almost a window ahead,
+// and another that waits in line.
 func (w *world) waits() (owner, other *node) {
 	w.t.Helper()
 	first := w.start("first", onOneNode)
@@ -147,8 +149,8 @@ func (w *world) waits() (owner, other *node) {
 // claimed is the latest fence of a node with one node ID, or nil.
 func (n *node) claimed() *fence.Fence { return n.seq.Load().status.Load().lanes[0].latest().fence }
 
-// A node ID is claimed whose floor lies almost a window ahead. Its owner is cut off, and the store loses data: what the owner
-// may use lies below the floor that another member writes by its clock.
+// A node ID is claimed whose floor lies almost a window ahead. Its owner is cut off, and the store loses data: what the
+// owner may use lies below the floor that another member writes by its clock.
 func TestAClaimThatWaitsGoesNoFurtherThanOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		owner, other := w.waits()
@@ -239,7 +241,8 @@ func tellsFirst(t *testing.T, ahead store.Version, lose func(w *world, a *node, 
 		lose(w, a, a.session())
 		client := w.service.Client("test")
 		defer client.Close()
-		var first store.Version // of the floor; it is written again if the store tells of the loss after a read has shown it
+		// of the floor; it is written again if the store tells of the loss after a read has shown it
+		var first store.Version
 		for {
 			b, err := client.Read(t.Context(), 0)
 			if err != nil {
@@ -362,10 +365,12 @@ func TestResume(t *testing.T) {
 		a.startsOver()
 		w.takes(window, a)
 		var wait *FloorError
-		if err := a.Ready(); !errors.As(err, &wait) || !errors.Is(err, ErrNotReady) || wait.By != "a" || !strings.Contains(err.Error(), "the store has lost committed data") {
+		if err := a.Ready(); !errors.As(err, &wait) || !errors.Is(err, ErrNotReady) || wait.By != "a" ||
+			!strings.Contains(err.Error(), "the store has lost committed data") {
 			t.Fatalf("Ready: %v; want a FloorError of a", err)
 		}
-		if want := time.Now().Add(clocks.Skew); wait.From.After(want.Add(time.Second)) || wait.From.Before(want.Add(-window)) {
+		if want := time.Now().Add(clocks.Skew); wait.From.After(want.Add(time.Second)) ||
+			wait.From.Before(want.Add(-window)) {
 			t.Errorf("IDs begin at %v, want about %v", wait.From, want)
 		}
 		for _, want := range []time.Time{wait.From, {}} { // a second time there is nothing to do

@@ -33,9 +33,10 @@ type Sequencer struct {
 	waits      firn.Waits // of all generators
 	lanes      []*lane    // one for each node ID that it asks for
 
-	mu      sync.Mutex // held while status is replaced
-	status  atomic.Pointer[status]
-	ahead   atomic.Int64           // by how many lanes callers are beyond those of their processors, which had no IDs left for a tick
+	mu     sync.Mutex // held while status is replaced
+	status atomic.Pointer[status]
+	// by how many lanes callers are beyond those of their processors, which had no IDs left for a tick
+	ahead   atomic.Int64
 	asker   atomic.Pointer[string] // who asked to attach or detach, until the log is told; nil: it has been
 	noticed int                    // how many warnings about the end of the layout's time were logged; guarded by mu
 
@@ -82,8 +83,8 @@ func (s *Sequencer) poke() {
 	}
 }
 
-// Next returns the next ID, scattered if the definition says so. It may wait milliseconds for the clock, until ctx ends. It never waits for the store:
-// ErrNotReady is returned when the member can make no ID now.
+// Next returns the next ID, scattered if the definition says so. It may wait milliseconds for the clock, until ctx
+// ends. It never waits for the store: ErrNotReady is returned when the member can make no ID now.
 func (s *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
 	if generators := s.status.Load().quick; len(generators) > 0 {
 		if id, err := generators[s.pick(len(generators))].TryNext(); err == nil {
@@ -120,13 +121,13 @@ func (s *Sequencer) gather(id firn.ID) firn.ID {
 	return id
 }
 
-// Fill fills ids with the next IDs of one node ID, in ascending order or, if they are scattered, in the order in which they
-// were made. It waits and fails as Next does; on an error it zeroes ids.
+// Fill fills ids with the next IDs of one node ID, in ascending order or, if they are scattered, in the order in which
+// they were made. It waits and fails as Next does; on an error it zeroes ids.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error { return s.FillAfter(ctx, 0, ids) }
 
-// FillAfter is Fill with IDs that all exceed another one, such as the last of a Fill before: those of several calls then
-// ascend throughout. It takes them under the node ID of the other while that is in use. Of scattered IDs those exceed
-// another that exceed it once firn.Gather is applied to both.
+// FillAfter is Fill with IDs that all exceed another one, such as the last of a Fill before: those of several calls
+// then ascend throughout. It takes them under the node ID of the other while that is in use. Of scattered IDs those
+// exceed another that exceed it once firn.Gather is applied to both.
 func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
 	after = s.gather(after)
 	for {
@@ -233,8 +234,8 @@ func (s *Sequencer) notReady() error {
 	return fmt.Errorf("%w: %w", ErrNotReady, why)
 }
 
-// Ready returns nil when Next can be expected to return an ID. Otherwise it returns an ErrNotReady that says why not; it
-// wraps firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
+// Ready returns nil when Next can be expected to return an ID. Otherwise it returns an ErrNotReady that says why not;
+// it wraps firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
 func (s *Sequencer) Ready() error {
 	st, now := s.status.Load(), s.m.now()
 	if len(st.generators) == 0 {
@@ -328,7 +329,8 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 		case <-s.m.done:
 			return s.m.ended()
 		case <-ctx.Done():
-			return fmt.Errorf("detaching from %q is not done yet, and goes on: %w", s.name, s.m.troubles.because(ctx.Err()))
+			return fmt.Errorf("detaching from %q is not done yet, and goes on: %w", s.name,
+				s.m.troubles.because(ctx.Err()))
 		}
 	}
 }

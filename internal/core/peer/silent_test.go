@@ -33,8 +33,8 @@ func TestAJoinerWaitsForNoSession(t *testing.T) {
 	}
 }
 
-// A member whose pulse can't be written for a while, and who lives, is taken for dead. It joins again, and gives IDs all
-// the time.
+// A member whose pulse can't be written for a while, and who lives, is taken for dead. It joins again, and gives IDs
+// all the time.
 func TestASlowMemberIsTakenForDead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		slow := w.start("slow")

@@ -14,9 +14,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// An entry of the log that this program can't read may be one of a newer version, or spoilt. A member that meets one ends its
-// session, so that those who can read it go on without it. It uses what it has reserved, up to its horizons, and waits until
-// the entry is passed over, or the log was cut beyond it.
+// An entry of the log that this program can't read may be one of a newer version, or spoilt. A member that meets one
+// ends its session, so that those who can read it go on without it. It uses what it has reserved, up to its horizons,
+// and waits until the entry is passed over, or the log was cut beyond it.
 //
 // All have to pass over the same entries, those who could read them, too. Which these are is in a key of the store:
 //
@@ -24,8 +24,8 @@ import (
 //   - Who has an entry passed over proposes that in the key, then looks that nobody has a pulse, and then settles it.
 //   - A member that reads a proposal takes it back. So what it read is settled, as long as it has its pulse.
 //
-// One who has applied an entry that was passed over had no pulse when that was settled: it reads the key under its next session,
-// and replays the log again.
+// One who has applied an entry that was passed over had no pulse when that was settled: it reads the key under its next
+// session, and replays the log again.
 
 // skipsKey is the key.
 const skipsKey = "skips"
@@ -52,7 +52,8 @@ func (s skips) has(position int64, entry string) bool {
 func (s skips) fits(v cluster.Value) error {
 	for _, one := range s.Settled {
 		if one.Position <= v.Position() && !v.Skipped(one.Position, one.Entry) {
-			return &cluster.UnreadableError{Err: fmt.Errorf("it was made by a member that had applied the entry at position %d, which is passed over", one.Position)}
+			return &cluster.UnreadableError{Err: fmt.Errorf("it was made by a member that had applied the entry at "+
+				"position %d, which is passed over", one.Position)}
 		}
 	}
 	return nil
@@ -60,7 +61,9 @@ func (s skips) fits(v cluster.Value) error {
 
 // since reports whether entries up to a position are passed over by s and were not before.
 func (s skips) since(before skips, position int64) bool {
-	return slices.ContainsFunc(s.Settled, func(one skip) bool { return one.Position <= position && !before.has(one.Position, one.Entry) })
+	return slices.ContainsFunc(s.Settled, func(one skip) bool {
+		return one.Position <= position && !before.has(one.Position, one.Entry)
+	})
 }
 
 // errSkips is returned when entries are passed over that this member has applied: it has to replay the log again.
@@ -88,9 +91,11 @@ type stopped struct {
 
 func (s *stopped) Error() string {
 	if s.entry == "" {
-		return fmt.Sprintf("this member can't read the checkpoint at position %d of the log: %v; start it with a newer program", s.at, s.unreadable.Err)
+		return fmt.Sprintf("this member can't read the checkpoint at position %d of the log: %v; start it with a "+
+			"newer program", s.at, s.unreadable.Err)
 	}
-	return fmt.Sprintf("this member can't read the entry at position %d of the log: %v; start it with a newer program, or see firn cluster skip", s.at, s.unreadable.Err)
+	return fmt.Sprintf("this member can't read the entry at position %d of the log: %v; start it with a newer "+
+		"program, or see firn cluster skip", s.at, s.unreadable.Err)
 }
 
 func (s *stopped) Unwrap() []error { return []error{ErrNotReady, s.unreadable} }
@@ -110,7 +115,8 @@ func (m *Member) readSkips(ctx context.Context) (skips, error) {
 		if err != nil || s.Proposed == nil {
 			return s, err
 		}
-		m.log.Info("an entry was to be passed over, and this member lives, which may have applied it: it is not", "position", s.Proposed.Position)
+		m.log.Info("an entry was to be passed over, and this member lives, which may have applied it: it is not",
+			"position", s.Proposed.Position)
 		s.Proposed = nil
 		if err := m.putSkips(ctx, s, at); err != nil && !errors.Is(err, store.ErrConflict) {
 			return s, err
@@ -138,7 +144,8 @@ func (m *Member) putSkips(ctx context.Context, s skips, at store.Condition) erro
 	return err
 }
 
-// learnSkips reads which entries are passed over, under a new session. It returns errSkips when the member has applied one.
+// learnSkips reads which entries are passed over, under a new session. It returns errSkips when the member has applied
+// one.
 func (p *player) learnSkips(ctx context.Context) error {
 	s, err := p.readSkips(ctx)
 	if err != nil {
@@ -152,13 +159,13 @@ func (p *player) learnSkips(ctx context.Context) error {
 	return nil
 }
 
-// Skip has all members pass over the entry at a position of the log, where this member has stopped since it can't read it. It
-// is for an operator who knows that no program in use is meant to read it; what the entry said is lost. It does nothing when
-// the entry is passed over already.
+// Skip has all members pass over the entry at a position of the log, where this member has stopped since it can't read
+// it. It is for an operator who knows that no program in use is meant to read it; what the entry said is lost. It does
+// nothing when the entry is passed over already.
 //
-// A *SkipError is returned when the member has not stopped there; while another member lives that has not stopped, as it may
-// have applied the entry; and when one that has was there before, and cut the log beyond it. Other errors are of the store, or
-// that of ctx. After an error of the store the entry may be passed over or not: repeat it.
+// A *SkipError is returned when the member has not stopped there; while another member lives that has not stopped, as
+// it may have applied the entry; and when one that has was there before, and cut the log beyond it. Other errors are of
+// the store, or that of ctx. After an error of the store the entry may be passed over or not: repeat it.
 func (m *Member) Skip(ctx context.Context, position int64) error {
 	if _, err := m.opened(); err != nil {
 		return err
@@ -181,7 +188,9 @@ func (m *Member) trySkip(ctx context.Context, position int64, refuse func(string
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(s.Settled, func(one skip) bool { return one.Position == position }) && m.stopped.Load() == nil {
+	if slices.ContainsFunc(s.Settled, func(one skip) bool {
+		return one.Position == position
+	}) && m.stopped.Load() == nil {
 		return nil
 	}
 	stop := m.stopped.Load()
@@ -221,7 +230,8 @@ func (m *Member) trySkip(ctx context.Context, position int64, refuse func(string
 	if why != "" {
 		return refuse(why)
 	}
-	m.log.Warn("an entry of the log is passed over", "position", position, "entry", stop.entry, "was", stop.unreadable.Err)
+	m.log.Warn("an entry of the log is passed over", "position", position, "entry", stop.entry, "was",
+		stop.unreadable.Err)
 	return nil
 }
 
@@ -232,11 +242,13 @@ func (m *Member) whyNotSkip(ctx context.Context, position int64) (string, error)
 		return "", err
 	}
 	for id, p := range living {
-		return fmt.Sprintf("the member %s (owner %q) lives and has not stopped there, so that it may have applied the entry; stop it, or give all members its program", id, p.Owner), nil
+		return fmt.Sprintf("the member %s (owner %q) lives and has not stopped there, so that it may have applied the "+
+			"entry; stop it, or give all members its program", id, p.Owner), nil
 	}
 	batch, err := m.store.Read(ctx, 0)
 	if err == nil && batch.Checkpoint != nil && int64(batch.Checkpoint.Position) >= position {
-		return fmt.Sprintf("a member that could read it has cut the log at position %d; members go on from there", batch.Checkpoint.Position), nil
+		return fmt.Sprintf("a member that could read it has cut the log at position %d; members go on from there",
+			batch.Checkpoint.Position), nil
 	}
 	return "", err
 }
@@ -244,11 +256,13 @@ func (m *Member) whyNotSkip(ctx context.Context, position int64) (string, error)
 // againEvery is how often a member that has stopped looks whether it can go on, or up to twice that.
 const againEvery = time.Second
 
-// stopAt has the member give no IDs but those reserved, until it can go on replaying the log, or ctx ends. It then replays it again
-// from its beginning, under a new session. The error is one of the store that does not pass.
+// stopAt has the member give no IDs but those reserved, until it can go on replaying the log, or ctx ends. It then
+// replays it again from its beginning, under a new session. The error is one of the store that does not pass.
 func (p *player) stopAt(ctx context.Context, stop *stopped) error {
-	p.log.Error("this member can't read the log any further: it gives IDs up to its horizons, extends none and claims none. "+
-		"Start it with a newer program. If none can read the entry, stop all members that have read it, and run firn cluster skip",
+	p.log.Error("this member can't read the log any further: it gives IDs up to its horizons, extends none and "+
+		"claims none. "+
+		"Start it with a newer program. If none can read the entry, stop all members that have read it, and run firn "+
+		"cluster skip",
 		"position", stop.at, "entry", stop.entry, "err", stop.unreadable.Err)
 	p.stopped.Store(stop)
 	for _, s := range p.Sequencers() {

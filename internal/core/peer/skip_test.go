@@ -15,7 +15,8 @@ import (
 // poison appends an entry that no program can read, and returns its position.
 func (w *world) poison() int64 {
 	w.t.Helper()
-	at, err := w.service.Client("newer").Append(w.t.Context(), newID(), []byte(`{"version":99,"command":"x","args":{}}`))
+	at, err := w.service.Client("newer").
+		Append(w.t.Context(), newID(), []byte(`{"version":99,"command":"x","args":{}}`))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -60,8 +61,8 @@ func (w *world) skips() (s skips) {
 	return s
 }
 
-// An entry that no member can read ends none. Each gives IDs up to its horizon, extends and claims nothing, says why, and goes
-// on once an operator has it passed over; so does one that was started meanwhile.
+// An entry that no member can read ends none. Each gives IDs up to its horizon, extends and claims nothing, says why,
+// and goes on once an operator has it passed over; so does one that was started meanwhile.
 func TestAnUnreadableEntry(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := w.startMany("n", 3)
@@ -94,7 +95,8 @@ func TestAnUnreadableEntry(t *testing.T) {
 		}
 		m := nodes[1].mem.Load()
 		var refused *SkipError
-		if err := m.Skip(t.Context(), at-1); !errors.As(err, &refused) || !strings.Contains(err.Error(), "has stopped at position") {
+		if err := m.Skip(t.Context(), at-1); !errors.As(err, &refused) ||
+			!strings.Contains(err.Error(), "has stopped at position") {
 			t.Errorf("another position: %v", err)
 		}
 		if err := m.Skip(t.Context(), at); err != nil {
@@ -161,11 +163,13 @@ func TestSkipWhileOneLives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newer.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral(pulseKey("newer"), []byte(`{"owner":"n9"}`), session)}}); err != nil {
+		if _, err := newer.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral(pulseKey("newer"),
+			[]byte(`{"owner":"n9"}`), session)}}); err != nil {
 			t.Fatal(err)
 		}
 		var refused *SkipError
-		if err := a.mem.Load().Skip(t.Context(), at); !errors.As(err, &refused) || !strings.Contains(err.Error(), `"n9"`) {
+		if err := a.mem.Load().Skip(t.Context(), at); !errors.As(err, &refused) ||
+			!strings.Contains(err.Error(), `"n9"`) {
 			t.Errorf("%v; want it refused", err)
 		}
 		if s := w.skips(); s.Proposed != nil || len(s.Settled) > 0 {
@@ -217,7 +221,8 @@ func TestSkippedAfterItWasApplied(t *testing.T) {
 				id = e.ID
 			}
 		}
-		if err := m.putSkips(t.Context(), skips{Settled: []skip{{q.Created(), id, "x"}}}, store.Condition{Key: skipsKey}); err != nil {
+		if err := m.putSkips(t.Context(), skips{Settled: []skip{{q.Created(), id, "x"}}},
+			store.Condition{Key: skipsKey}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.session().Close(t.Context()); err != nil {
@@ -237,8 +242,8 @@ func TestSkippedAfterItWasApplied(t *testing.T) {
 	})
 }
 
-// What comes to a member between the session in which it learns that an entry is passed over and its second replay is not
-// applied to the value that has the entry, of which it would make a checkpoint.
+// What comes to a member between the session in which it learns that an entry is passed over and its second replay is
+// not applied to the value that has the entry, of which it would make a checkpoint.
 func TestNothingIsAppliedBeforeTheReplay(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		session, err := w.service.Client("a").OpenSession(t.Context(), time.Minute)

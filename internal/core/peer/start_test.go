@@ -83,7 +83,8 @@ func refuses(t *testing.T, m *Member, why error) {
 	if errors.Is(why, errLeft) {
 		return
 	}
-	if _, ok := m.Sequencer("orders"); ok || len(m.Sequencers()) > 0 || m.ID() != "" && why == errOpening || m.Value().Position() != 0 {
+	if _, ok := m.Sequencer("orders"); ok || len(m.Sequencers()) > 0 || m.ID() != "" && why == errOpening ||
+		m.Value().Position() != 0 {
 		t.Errorf("it has sequencers, or the ID %q, or a value", m.ID())
 	}
 	if stats := m.Stats(); stats.Joined || stats.Session {
@@ -128,7 +129,8 @@ func TestAStoreThatDoesNotOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Leave()
-		if err := m.Wait(t.Context()); !errors.Is(err, failed) || !errors.Is(m.Err(), failed) || !errors.Is(m.Ready(), failed) || tries != 1 {
+		if err := m.Wait(t.Context()); !errors.Is(err, failed) || !errors.Is(m.Err(), failed) ||
+			!errors.Is(m.Ready(), failed) || tries != 1 {
 			t.Errorf("after %d tries: %v", tries, err)
 		}
 	})

@@ -58,11 +58,12 @@ type status struct {
 	generators []*firn.Generator // of the lanes that make IDs, in their order
 	quick      []*firn.Generator // those again, for the shortest way to an ID; none if the member keeps a journal
 
-	created int64     // position in the log, which identifies the generation; 0: unknown, after the store lost data
-	ensured bool      // EnsureSequencer was called: the member creates it again after the store lost data
-	wanted  bool      // Attach was called last, not Detach
-	smaller time.Time // IDs may exist up to this instant, so that those made before it are smaller; zero: none are known
-	ended   bool      // the member has left, or can't go on
+	created int64 // position in the log, which identifies the generation; 0: unknown, after the store lost data
+	ensured bool  // EnsureSequencer was called: the member creates it again after the store lost data
+	wanted  bool  // Attach was called last, not Detach
+	// IDs may exist up to this instant, so that those made before it are smaller; zero: none are known
+	smaller time.Time
+	ended   bool // the member has left, or can't go on
 
 	changed chan struct{} // closed when another status has replaced this one
 }
@@ -201,8 +202,8 @@ func (s *Sequencer) finish(why error) {
 	})
 }
 
-// withdraw ends the use of a tenure at once, without waiting for the lane's goroutine, and notes why. The lane gives it back,
-// and claims nothing until it is told of a grant again: by the one that it knows it would claim the same node ID.
+// withdraw ends the use of a tenure at once, without waiting for the lane's goroutine, and notes why. The lane gives it
+// back, and claims nothing until it is told of a grant again: by the one that it knows it would claim the same node ID.
 func (s *Sequencer) withdraw(t tenure, why error) {
 	s.update(func(st *status) {
 		if t.generator != nil {

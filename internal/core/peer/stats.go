@@ -12,9 +12,10 @@ import (
 // Stats is the state of a member and what it has counted since Start. It is for monitoring; nothing depends on
 // it.
 type Stats struct {
-	Session bool   // it has a session that, as far as it knows, has not ended
-	Joined  bool   // it is a member by the value that it has reached
-	Rejoins uint64 // how often it joined again: its session had ended, others took it for dead, or the store had lost data
+	Session bool // it has a session that, as far as it knows, has not ended
+	Joined  bool // it is a member by the value that it has reached
+	// how often it joined again: its session had ended, others took it for dead, or the store had lost data
+	Rejoins uint64
 
 	Copies uint64 // how often it started over since it was copied or set back, or the system resumed from a snapshot
 
@@ -51,7 +52,8 @@ func (m *Member) Stats() Stats {
 	}
 	return Stats{
 		Stopped: at,
-		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(), Copies: m.copies.Load(),
+		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id),
+		Rejoins: m.rejoins.Load(), Copies: m.copies.Load(),
 		Extensions: m.keeper.extensions.read(), StepsBelieved: m.believed.Load(),
 		Position: v.Position(), Entries: v.Entries(),
 		Offset: clock.Offset(), StepsAhead: ahead, StepsBack: back,
@@ -97,7 +99,10 @@ type SequencerStats struct {
 
 // Stats returns the sequencer's statistics. It does not ask the store, and may be called at any time.
 func (s *Sequencer) Stats() SequencerStats {
-	stats := SequencerStats{State: s.State(), Window: s.fences.Window, Waits: s.waits.Count(), WaitedTime: s.waits.Time()}
+	stats := SequencerStats{
+		State: s.State(), Window: s.fences.Window, Waits: s.waits.Count(),
+		WaitedTime: s.waits.Time(),
+	}
 	for t := range s.status.Load().inUse {
 		state := t.fence.State()
 		if horizon := time.UnixMilli(state.Horizon); stats.Horizon.IsZero() || horizon.Before(stats.Horizon) {

@@ -81,8 +81,8 @@ func TestLostExtensionsAreCounted(t *testing.T) {
 	})
 }
 
-// The horizon is ahead of the clock while there is a node ID, what was waited for is kept when another takes its place, and
-// nothing is left after the end.
+// The horizon is ahead of the clock while there is a node ID, what was waited for is kept when another takes its place,
+// and nothing is left after the end.
 func TestSequencerStats(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -90,7 +90,8 @@ func TestSequencerStats(t *testing.T) {
 		q := a.seq.Load()
 		s := q.Stats()
 		node, _ := a.NodeID()
-		if s.State != (State{Phase: Attached, Node: node, Nodes: 1}) || s.Left <= window/2 || s.Left > window+time.Second || !s.Floor.Before(s.Horizon) {
+		if s.State != (State{Phase: Attached, Node: node, Nodes: 1}) || s.Left <= window/2 ||
+			s.Left > window+time.Second || !s.Floor.Before(s.Horizon) {
 			t.Errorf("attached it has %+v", s)
 		}
 		if err := q.Fill(t.Context(), make([]firn.ID, 100_000)); err != nil {

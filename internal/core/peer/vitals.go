@@ -10,9 +10,10 @@ import (
 
 // Vitals are facts about a member for people. They decide nothing. Zero values are unknown.
 type Vitals struct {
-	Version   string            `json:"version,omitempty"`   // of the program
-	Addresses map[string]string `json:"addresses,omitempty"` // where it serves, by protocol: http and admin are URLs, grpc and redis host:port
-	Since     time.Time         `json:"since,omitzero"`      // when its process began, by its clock
+	Version string `json:"version,omitempty"` // of the program
+	// where it serves, by protocol: http and admin are URLs, grpc and redis host:port
+	Addresses map[string]string `json:"addresses,omitempty"`
+	Since     time.Time         `json:"since,omitzero"` // when its process began, by its clock
 
 	Ready bool   `json:"ready"`          // it can issue IDs of the default sequencer
 	Code  string `json:"code,omitempty"` // why not: a code of docs/errors.md
@@ -25,23 +26,28 @@ type Vitals struct {
 
 	Rates map[string]float64 `json:"rates,omitempty"` // those of the busiest sequencers that give any, by name
 
-	Failing  []string `json:"failing,omitempty"`  // sequencers of which callers lately got no IDs from it, for want of a node ID
+	// sequencers of which callers lately got no IDs from it, for want of a node ID
+	Failing  []string `json:"failing,omitempty"`
 	Forwards bool     `json:"forwards,omitempty"` // it asks other nodes for IDs where it has no node ID
 
-	Verdict string        `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
-	Offset  time.Duration `json:"offset_ns"`         // by how much its wall clock was ahead of the others' median then, at least; negative: behind
+	Verdict string `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
+	// by how much its wall clock was ahead of the others' median then, at least; negative: behind
+	Offset  time.Duration `json:"offset_ns"`
 	Against int           `json:"against,omitempty"` // how many others disagreed with it
 	Others  int           `json:"others,omitempty"`  // of so many
 	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
 
 	VerdictSince time.Time `json:"verdict_since,omitzero"` // since when the verdict is the same, by its clock
 
-	CopiedAt time.Time `json:"copied_at,omitzero"` // when it last found that it was copied or set back, by its clock; zero: never
+	// when it last found that it was copied or set back, by its clock; zero: never
+	CopiedAt time.Time `json:"copied_at,omitzero"`
 
-	SmallerUntil time.Time `json:"smaller_until,omitzero"` // IDs may exist up to this instant, beyond its clock, so that its own are smaller; zero: none are known
+	// IDs may exist up to this instant, beyond its clock, so that its own are smaller; zero: none are known
+	SmallerUntil time.Time `json:"smaller_until,omitzero"`
 
-	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon that it renews with its pulse, negative once passed; zero: it holds no such node ID
-	RoundTrip time.Duration `json:"rtt_ns,omitzero"`  // of its latest write to the store
+	// to its nearest horizon that it renews with its pulse, negative once passed; zero: it holds no such node ID
+	Left      time.Duration `json:"left_ns,omitzero"`
+	RoundTrip time.Duration `json:"rtt_ns,omitzero"` // of its latest write to the store
 }
 
 // Judgement returns the verdict over the member's clock, without With; the zero value: it was never judged.
@@ -92,8 +98,8 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	return v
 }
 
-// Answered returns when the store last answered a write of the member's vital signs, which come at least three times in the
-// window, with a monotonic clock reading. Zero: never. It is safe for concurrent use.
+// Answered returns when the store last answered a write of the member's vital signs, which come at least three times in
+// the window, with a monotonic clock reading. Zero: never. It is safe for concurrent use.
 func (m *Member) Answered() time.Time { return m.keeper.answeredAt() }
 
 // Wall returns the time by the member's wall clock, which may step.

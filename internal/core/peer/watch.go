@@ -42,10 +42,12 @@ type death struct {
 // mourn says in the log that this member has taken out a dead one.
 func (p *player) mourn(c cluster.Command, out cluster.Outcome) {
 	leave, ok := c.(cluster.Leave)
-	if !ok || out.Result != cluster.Applied || p.incarnation == nil || leave.By != p.incarnation.id || slices.Contains(p.ids, leave.Member) {
+	if !ok || out.Result != cluster.Applied || p.incarnation == nil || leave.By != p.incarnation.id ||
+		slices.Contains(p.ids, leave.Member) {
 		return
 	}
-	p.log.Warn("a member that has not left is out of the cluster: its node is gone, or joins again; its node IDs are free once their time is over",
+	p.log.Warn("a member that has not left is out of the cluster: its node is gone, or joins again; its node IDs are "+
+		"free once their time is over",
 		"node", p.dead[leave.Member].node, "member", leave.Member, "why", leave.Why)
 }
 
@@ -89,10 +91,10 @@ func (p *player) called(by string, v cluster.Value) {
 }
 
 // collect finds the dead among the members and joiners, once the member's own call for pulses was replayed. Those
-// without a pulse are dead at once: all that the value knows have put one. Those that were called and are silent are dead
-// answerMost after the caller's own answer, which shows that the store takes pulses. So nobody waits for the session of a
-// member that died with the store's majority, which a new leader extends; and one that was merely slow joins again. It
-// returns when to look again.
+// without a pulse are dead at once: all that the value knows have put one. Those that were called and are silent are
+// dead answerMost after the caller's own answer, which shows that the store takes pulses. So nobody waits for the
+// session of a member that died with the store's majority, which a new leader extends; and one that was merely slow
+// joins again. It returns when to look again.
 func (p *player) collect(ctx context.Context) time.Duration {
 	c := &p.joining.call
 	if c.position == 0 {

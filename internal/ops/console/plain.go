@@ -11,10 +11,10 @@ import (
 // plain writes text for people: see Plain.
 type plain struct{ to io.Writer }
 
-// Plain returns a writer of text for people, which a terminal shows as it is: what comes from servers, stores and files can
-// neither move the cursor nor hide or fake what else is there. Line ends, tabs and the colours of this package pass; anything
-// else that does not print is written out, such as \x1b. What is written at once must end with a whole character. It is safe
-// for concurrent use if to is.
+// Plain returns a writer of text for people, which a terminal shows as it is: what comes from servers, stores and files
+// can neither move the cursor nor hide or fake what else is there. Line ends, tabs and the colours of this package
+// pass; anything else that does not print is written out, such as \x1b. What is written at once must end with a whole
+// character. It is safe for concurrent use if to is.
 func Plain(to io.Writer) io.Writer { return plain{to} }
 
 func (p plain) Write(b []byte) (int, error) {

@@ -33,8 +33,8 @@ type StatusLine struct {
 	text     string
 }
 
-// NewStatusLine returns an empty StatusLine. Printed lines go to w, and so does the status if w is a terminal, which gets both
-// as a Plain writer writes them.
+// NewStatusLine returns an empty StatusLine. Printed lines go to w, and so does the status if w is a terminal, which
+// gets both as a Plain writer writes them.
 func NewStatusLine(w io.Writer) *StatusLine {
 	terminal := IsTerminal(w)
 	if p, ok := w.(plain); ok && terminal {

@@ -33,13 +33,15 @@ func (d *demo) kill(h *host, _ *http.Request) (string, error) {
 		return text + d.left(h), nil
 	}
 	if d.runs() == 0 {
-		return text + "No node is running, so every call fails.\n" + d.then("Start one:", fmt.Sprintf("demo start %d", h.number)), nil
+		return text + "No node is running, so every call fails.\n" +
+			d.then("Start one:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
 	return text + fmt.Sprintf(`Callers use the others. Within %v its session ends, and the node that watches it takes
 it out of the cluster. The next owner of its node ID begins after the last instant that
 it had reserved.
 `, console.Brief(d.config.TTL)) +
-		d.then("See who is a member:", "cluster status") + d.then("Bring it back:", fmt.Sprintf("demo start %d", h.number)), nil
+		d.then("See who is a member:", "cluster status") + d.then("Bring it back:",
+		fmt.Sprintf("demo start %d", h.number)), nil
 }
 
 // left says what the loss of a machine of the quorum means, and what to try next.
@@ -50,14 +52,15 @@ func (d *demo) left(h *host) string {
 	case runs == 0:
 		return "No node is running, so every call fails. Their data is on the disk.\n" + d.then("Bring it back:", back)
 	case d.quorum.majority(runs):
-		return fmt.Sprintf(`%d of %d machines are a majority, and keep the store: one of them leads within seconds. Callers
-use the other nodes, and none notices.
+		return fmt.Sprintf(`%d of %d machines are a majority, and keep the store: one of them leads within seconds.
+Callers use the other nodes, and none notices.
 `, runs, of) + d.then("Look at the machines:", "quorum status") + d.then("Bring it back:", back)
 	default:
-		return fmt.Sprintf(`%d of %d machines is no majority: nothing can be written, so that nothing can be written twice.
+		return fmt.Sprintf(`%d of %d machines is no majority: nothing can be written, and so nothing is written twice.
 IDs still flow from the time that is reserved, for up to %v. Then calls are answered 503,
 until a majority is back.
-`, runs, of, console.Brief(d.config.Window)) + d.then("See how things are:", "demo status") + d.then("Bring it back:", back)
+`, runs, of, console.Brief(d.config.Window)) +
+			d.then("See how things are:", "demo status") + d.then("Bring it back:", back)
 	}
 }
 
@@ -71,10 +74,12 @@ func (d *demo) start(h *host, _ *http.Request) (string, error) {
 	d.keepSecret()
 	d.say("node %d is started", h.number)
 	if d.quorum != nil {
-		return fmt.Sprintf("Node %d runs again, at %s. Its data is as old as its end: once there is a\nmajority, it gets the rest from the others, and joins as a new member.\n", h.number, h.url) +
+		return fmt.Sprintf("Node %d runs again, at %s. Its data is as old as its end: once there is a\n"+
+			"majority, it gets the rest from the others, and joins as a new member.\n", h.number, h.url) +
 			d.then("See how things are:", "demo status"), nil
 	}
-	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and takes\na free node ID.\n", h.number, h.url) +
+	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and takes\na free node ID.\n",
+		h.number, h.url) +
 		d.then("See who is a member:", "cluster status"), nil
 }
 
@@ -84,7 +89,8 @@ func (d *demo) pause(h *host, _ *http.Request) (string, error) {
 		return "", notNow("node %d is not running; firn demo start %[1]d starts it", h.number)
 	}
 	if d.quorum != nil {
-		return "", notNow("node %d keeps the store, and can't be paused alone in one process; firn demo kill %[1]d kills it", h.number)
+		return "", notNow("node %d keeps the store, and can't be paused alone in one process; firn demo kill %[1]d "+
+			"kills it", h.number)
 	}
 	if !p.pause(true) {
 		return "", notNow("node %d is paused already; firn demo resume %[1]d resumes it", h.number)
@@ -94,7 +100,8 @@ func (d *demo) pause(h *host, _ *http.Request) (string, error) {
 who wait too long ask another node. Within %v the others take it out of the cluster, and
 it does not know.
 `, h.number, console.Brief(d.config.TTL)) +
-		d.then("See who is a member:", "cluster status") + d.then("Resume it:", fmt.Sprintf("demo resume %d", h.number)), nil
+		d.then("See who is a member:", "cluster status") + d.then("Resume it:",
+		fmt.Sprintf("demo resume %d", h.number)), nil
 }
 
 func (d *demo) resume(h *host, _ *http.Request) (string, error) {
@@ -115,13 +122,17 @@ func (d *demo) stepClock(h *host, r *http.Request) (string, error) {
 	}
 	total := time.Duration(h.offset.Load())
 	d.say("the clock of node %d is set by %s", h.number, console.Signed(step))
-	text := fmt.Sprintf("The clock of node %d was set by %s, and is now %s.\n", h.number, console.Signed(step), wrongBy(total))
+	text := fmt.Sprintf("The clock of node %d was set by %s, and is now %s.\n", h.number, console.Signed(step),
+		wrongBy(total))
 	p := h.running()
 	if p == nil {
-		return text + "It is not running, and will see that when it starts.\n" + d.then("Start it:", fmt.Sprintf("demo start %d", h.number)), nil
+		return text + "It is not running, and will see that when it starts.\n" +
+			d.then("Start it:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
-	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.self))
-	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", h.number, console.Signed(-step)))
+	take := d.then("Take IDs from it, and see their time:",
+		fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.self))
+	back := d.then("Look at it:", "demo status") + d.then("Set it back:",
+		fmt.Sprintf("demo step-clock %d %s", h.number, console.Signed(-step)))
 	switch v := d.judge(h); {
 	case v.Out():
 		return text + fmt.Sprintf(`It is %s, which agree. So the node uses up the time that it has
@@ -129,12 +140,17 @@ reserved, at most %v, and is then not ready until its clock is right. Callers us
 others, and notice nothing.
 `, v, console.Brief(d.config.Window)) + back, nil
 	case v.Kind == clocks.Tied:
-		return text + "The clocks differ, and no majority agrees: nobody knows who is right. All nodes are served,\nand warn.\n" + back, nil
+		return text +
+			"The clocks differ, and no majority agrees: nobody knows who is right. All nodes are served,\nand warn.\n" +
+			back, nil
 	}
 	if ahead := total - time.Until(time.Unix(0, p.clock.Now())); ahead < -time.Second { // by the node's own clock
-		return text + "The node's time never goes back: it runs an eighth slower until the clock has caught up. Its\nIDs still ascend.\n" + take, nil
+		return text +
+			"The node's time never goes back: it runs an eighth slower until the clock has caught up. Its\n" +
+			"IDs still ascend.\n" + take, nil
 	}
-	return text + "No majority contradicts it, and the node follows. Its IDs still ascend, and none comes twice.\n" + take, nil
+	return text + "No majority contradicts it, and the node follows. Its IDs still ascend, and none comes twice.\n" +
+		take, nil
 }
 
 func (d *demo) stepClocks(_ *host, r *http.Request) (string, error) {
@@ -143,13 +159,16 @@ func (d *demo) stepClocks(_ *host, r *http.Request) (string, error) {
 		return "", err
 	}
 	d.say("all clocks are set by %s", console.Signed(step))
-	text := fmt.Sprintf("All clocks were set by %s, as by a common time server. They agree as before, so nobody is\nrefused. ", console.Signed(step))
+	text := fmt.Sprintf("All clocks were set by %s, as by a common time server. They agree as before, so nobody is\n"+
+		"refused. ", console.Signed(step))
 	if step > 0 {
 		text += "The nodes follow within seconds, and callers notice nothing.\n"
 	} else {
-		text += "The nodes' time never goes back: it runs an eighth slower until the clocks\nhave caught up. IDs still ascend.\n"
+		text += "The nodes' time never goes back: it runs an eighth slower until the clocks\n" +
+			"have caught up. IDs still ascend.\n"
 	}
-	return text + d.then("Take IDs, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", d.hosts[0].url, d.self)) +
+	return text + d.then("Take IDs, and see their time:",
+		fmt.Sprintf("id -n 3 --server %s | %s decode", d.hosts[0].url, d.self)) +
 		d.then("Set them back:", fmt.Sprintf("demo step-clock %s %s", All, console.Signed(-step))), nil
 }
 
@@ -161,7 +180,8 @@ func (d *demo) step(r *http.Request, hosts ...*host) (time.Duration, error) {
 	}
 	for _, h := range hosts {
 		if total := time.Duration(h.offset.Load()) + step; total.Abs() > mostOffset {
-			return 0, notNow("the clock of node %d would be wrong by %s; want at most %v", h.number, console.Signed(total), console.Brief(mostOffset))
+			return 0, notNow("the clock of node %d would be wrong by %s; want at most %v", h.number,
+				console.Signed(total), console.Brief(mostOffset))
 		}
 	}
 	for _, h := range hosts {
@@ -195,7 +215,8 @@ func wrongBy(total time.Duration) string {
 
 func (d *demo) stopStore(*host, *http.Request) (string, error) {
 	if d.quorum != nil {
-		return "", notNow("the nodes keep the store themselves; firn demo kill stops it, once for each node of a majority")
+		return "", notNow("the nodes keep the store themselves; firn demo kill stops it, once for each node of a " +
+			"majority")
 	}
 	if !d.reach(false) {
 		return "", notNow("the store is stopped already; firn demo start-store brings it back")
@@ -253,7 +274,8 @@ func tryLine(command string) string { return "    " + command + "\n" }
 func (d *demo) command(text string) string {
 	first, _, _ := strings.Cut(text, " ")
 	switch {
-	case d.admin != "http://"+DefaultAdminAddr && slices.Contains([]string{"demo", "cluster", "sequencer", "quorum"}, first):
+	case d.admin != "http://"+DefaultAdminAddr &&
+		slices.Contains([]string{"demo", "cluster", "sequencer", "quorum"}, first):
 		text += " --admin " + d.admin
 	case d.hosts[0].url != "http://"+DefaultHTTPAddr && first == "id" && !strings.Contains(text, "--server"):
 		text += " --server " + d.hosts[0].url

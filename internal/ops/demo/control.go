@@ -34,7 +34,8 @@ type Answer struct {
 	Text string `json:"text"` // for people: what it did, and what to look at
 }
 
-// command changes a demo, or one of its hosts; nil: all. Only step-clock needs the request. It returns an Answer's text.
+// command changes a demo, or one of its hosts; nil: all. Only step-clock needs the request. It returns an Answer's
+// text.
 type command func(h *host, r *http.Request) (string, error)
 
 // listen listens for administrators, who must be on this machine: there are no tokens.
@@ -48,8 +49,9 @@ func (d *demo) listen() (err error) {
 // serve serves administrators.
 func (d *demo) serve() {
 	d.server = &http.Server{
-		Handler: d.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: log.New(d.config.Logs, "demo: ", 0),
+		Handler: d.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       log.New(d.config.Logs, "demo: ", 0),
 	}
 	go func() { _ = d.server.Serve(d.listener) }() // until Close
 }
@@ -60,8 +62,9 @@ func (d *demo) handler() http.Handler {
 	own.HandleFunc("GET "+StatusPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, d.status(), nil) })
 	for path, do := range map[string]command{
 		NodesPath + "{node}/kill": d.kill, NodesPath + "{node}/start": d.start, NodesPath + "{node}/pause": d.pause,
-		NodesPath + "{node}/resume": d.resume, NodesPath + "{node}/step-clock": d.stepClock, NodesPath + All + "/step-clock": d.stepClocks,
-		StorePath + "stop": d.stopStore, StorePath + "start": d.startStore,
+		NodesPath + "{node}/resume": d.resume, NodesPath + "{node}/step-clock": d.stepClock,
+		NodesPath + All + "/step-clock": d.stepClocks,
+		StorePath + "stop":              d.stopStore, StorePath + "start": d.startStore,
 	} {
 		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 			text, err := d.do(do, policy, r)
@@ -115,7 +118,8 @@ func (d *demo) proxy() http.Handler {
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			message := fmt.Sprintf("no node of the demo answers: %v; firn demo status shows them", err)
-			writeJSON(w, http.StatusServiceUnavailable, httpapi.Failure{Error: httpapi.Error{Code: codes.NotReady, Message: message}})
+			writeJSON(w, http.StatusServiceUnavailable,
+				httpapi.Failure{Error: httpapi.Error{Code: codes.NotReady, Message: message}})
 		},
 		ErrorLog: log.New(d.config.Logs, "demo: ", 0),
 	}

@@ -65,7 +65,8 @@ func (c Config) Validate() error {
 	case c.Nodes < 1 || c.Nodes > mostNodes:
 		return wrong("nodes", "%d; want at most %d in one process", c.Nodes, mostNodes)
 	case c.Quorum && (c.Nodes%2 == 0 || c.Nodes > mostMachines):
-		return wrong("nodes", "%d, and with --quorum each of them keeps the data; want 1, 3 or %d", c.Nodes, mostMachines)
+		return wrong("nodes", "%d, and with --quorum each of them keeps the data; want 1, 3 or %d",
+			c.Nodes, mostMachines)
 	case c.Load > mostLoad:
 		return wrong("load", "%d IDs a second; want at most %d", c.Load, mostLoad)
 	case !auth.Loopback(host):
@@ -124,7 +125,10 @@ func Run(ctx context.Context, c Config) error {
 	if c.Logs == nil {
 		c.Logs = io.Discard
 	}
-	d := &demo{config: c, self: self(), began: time.Now(), out: console.NewStatusLine(c.Out), store: memstore.NewService(), secret: auth.NewSecret()}
+	d := &demo{
+		config: c, self: self(), began: time.Now(), out: console.NewStatusLine(c.Out),
+		store: memstore.NewService(), secret: auth.NewSecret(),
+	}
 	if err := d.begin(ctx); err != nil {
 		d.close()
 		if cause := context.Cause(ctx); cause != nil {
@@ -140,7 +144,8 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	if counts.Duplicates > 0 || counts.Disorder > 0 {
-		return fmt.Errorf("%d IDs came twice, and %d were out of order: this must never happen; please report it", counts.Duplicates, counts.Disorder)
+		return fmt.Errorf("%d IDs came twice, and %d were out of order: this must never happen; please report it",
+			counts.Duplicates, counts.Disorder)
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func TestACommandWaitsForTheBeginning(t *testing.T) {
 	killed := make(chan int, 1)
 	go func() {
 		for {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.77.0.1:9080"+NodesPath+"3/kill", http.NoBody)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+				"http://127.77.0.1:9080"+NodesPath+"3/kill", http.NoBody)
 			if err != nil {
 				t.Error(err)
 				return

@@ -112,5 +112,6 @@ type Counts struct {
 
 // String returns the counts for people.
 func (c Counts) String() string {
-	return fmt.Sprintf("%s, %s, %s", console.Plural(c.IDs, "ID"), console.Plural(c.Errors, "error"), console.Plural(c.Duplicates, "duplicate"))
+	return fmt.Sprintf("%s, %s, %s", console.Plural(c.IDs, "ID"), console.Plural(c.Errors, "error"),
+		console.Plural(c.Duplicates, "duplicate"))
 }

@@ -17,7 +17,8 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 	if d.quorum != nil {
 		store = "which keep the store themselves"
 	}
-	fmt.Fprintf(&b, "%s in this process, %s. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.hosts)), "node"), store, took.Seconds(), first)
+	fmt.Fprintf(&b, "%s in this process, %s. First ID after %.3f s: %d\n\n",
+		console.Plural(int64(len(d.hosts)), "node"), store, took.Seconds(), first)
 	for _, n := range d.hosts {
 		fmt.Fprintf(&b, "  node %-4d  %s\n", n.number, n.url)
 	}
@@ -27,14 +28,24 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 		where = ", in this directory"
 	}
 	fmt.Fprintf(&b, "\nTry in another terminal%s:\n", where)
-	one, killed := d.hosts[len(d.hosts)/2].number, "kill -9 a node: the others take it out of the cluster within "+console.Brief(d.config.TTL)
+	one, killed := d.hosts[len(d.hosts)/2].number,
+		"kill -9 a node: the others take it out of the cluster within "+console.Brief(d.config.TTL)
 	if len(d.hosts) == 1 {
 		killed = "kill -9 the node"
 	}
 	tries := []try{
-		{"take an ID, and decode it", []string{`curl -X POST "` + d.hosts[0].url + `/api/v1/id?ids=string"`, d.command(fmt.Sprintf("decode %d", first))}},
-		{"create another ID space", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
-		{"see who is a member, and the log of the cluster", []string{d.command("cluster status"), d.command("cluster log")}},
+		{"take an ID, and decode it", []string{
+			`curl -X POST "` + d.hosts[0].url + `/api/v1/id?ids=string"`,
+			d.command(fmt.Sprintf("decode %d", first)),
+		}},
+		{
+			"create another ID space",
+			[]string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")},
+		},
+		{
+			"see who is a member, and the log of the cluster",
+			[]string{d.command("cluster status"), d.command("cluster log")},
+		},
 		{"measure it", []string{d.benchCommand()}},
 	}
 	if d.quorum != nil {
@@ -42,11 +53,23 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 	} else {
 		tries = append(
 			tries,
-			try{killed, []string{d.command(fmt.Sprintf("demo kill %d", one)), d.command(fmt.Sprintf("demo start %d", one))}},
-			try{"pause a node, as kill -STOP does", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
+			try{killed, []string{
+				d.command(fmt.Sprintf("demo kill %d", one)),
+				d.command(fmt.Sprintf("demo start %d", one)),
+			}},
+			try{
+				"pause a node, as kill -STOP does",
+				[]string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))},
+			},
 			try{"set all clocks: they agree, so nobody notices", []string{d.command("demo step-clock all +1h")}},
-			try{"set one clock: its node stops giving IDs, and the others serve", []string{d.command("demo step-clock 1 +2h"), d.command("demo step-clock 1 -2h")}},
-			try{fmt.Sprintf("take the store away: IDs still flow for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
+			try{
+				"set one clock: its node stops giving IDs, and the others serve",
+				[]string{d.command("demo step-clock 1 +2h"), d.command("demo step-clock 1 -2h")},
+			},
+			try{
+				fmt.Sprintf("take the store away: IDs still flow for up to %v", console.Brief(d.config.Window)),
+				[]string{d.command("demo stop-store"), d.command("demo start-store")},
+			},
 		)
 	}
 	for _, s := range append(tries, try{"see how things are", []string{d.command("demo status")}}) {
@@ -79,7 +102,8 @@ func (d *demo) quorumTries() []try {
 		tries = append(tries, try{"kill -9 a minority of them: nobody notices", most})
 	}
 	return append(tries,
-		try{fmt.Sprintf("kill one more, and the majority is lost: IDs still flow for up to %v, then calls fail", console.Brief(d.config.Window)), last},
+		try{fmt.Sprintf("kill one more, and the majority is lost: IDs still flow for up to %v, then calls fail",
+			console.Brief(d.config.Window)), last},
 		try{"bring them back", starts})
 }
 
@@ -103,7 +127,8 @@ func (d *demo) summary(c Counts) string {
 
 // say prints an event.
 func (d *demo) say(format string, args ...any) {
-	_ = d.out.Print(time.Now().Format(time.TimeOnly) + "  " + fmt.Sprintf(format, args...) + "\n") // there may be no reader
+	// there may be no reader
+	_ = d.out.Print(time.Now().Format(time.TimeOnly) + "  " + fmt.Sprintf(format, args...) + "\n")
 }
 
 const (

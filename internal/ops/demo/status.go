@@ -58,7 +58,8 @@ func (d *demo) status() Status {
 	var latest int64 // the latest position that a node has reached
 	for _, h := range d.hosts {
 		one := NodeStatus{
-			Node: h.number, State: Down, URL: h.url, Admin: h.admin.String(), Clock: time.Duration(h.offset.Load()).Seconds(),
+			Node: h.number, State: Down, URL: h.url, Admin: h.admin.String(),
+			Clock: time.Duration(h.offset.Load()).Seconds(),
 		}
 		for _, n := range h.given() {
 			one.IDs += int64(n)
@@ -130,7 +131,8 @@ func (s Status) String() string {
 			clock = console.Signed(time.Duration(n.Clock * float64(time.Second)))
 		}
 		rows = append(rows, []string{
-			strconv.Itoa(n.Node), n.State, id, rounded(n.PerSecond), console.Number(float64(n.IDs)), clock, n.URL, n.Admin,
+			strconv.Itoa(n.Node), n.State, id, rounded(n.PerSecond), console.Number(float64(n.IDs)), clock,
+			n.URL, n.Admin,
 		})
 		if n.Why != "" {
 			fmt.Fprintf(&whys, "node %d: %s\n", n.Node, n.Why)
@@ -159,7 +161,8 @@ func (s Status) line() string {
 	if len(each) > 4 {
 		each = []string{fmt.Sprintf("%d of %d nodes ready", ready, len(each))}
 	}
-	text := fmt.Sprintf("%s IDs/s (%s)  %s  %s", rounded(s.Load.PerSecond), strings.Join(each, ", "), s.Load, console.Plural(int64(s.Members), "member"))
+	text := fmt.Sprintf("%s IDs/s (%s)  %s  %s", rounded(s.Load.PerSecond), strings.Join(each, ", "), s.Load,
+		console.Plural(int64(s.Members), "member"))
 	if s.Store != StoreRunning {
 		text += "  store " + s.Store
 	}
@@ -172,7 +175,8 @@ func rounded(n float64) string { return console.Number(math.Round(n)) }
 func (s Status) changes(before Status) []string {
 	var all []string
 	if s.Members != before.Members && s.Members > 0 && before.Members > 0 {
-		all = append(all, fmt.Sprintf("the cluster has %s, and had %d", console.Plural(int64(s.Members), "member"), before.Members))
+		all = append(all,
+			fmt.Sprintf("the cluster has %s, and had %d", console.Plural(int64(s.Members), "member"), before.Members))
 	}
 	for i, n := range s.Nodes {
 		was := before.Nodes[i]

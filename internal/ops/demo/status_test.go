@@ -20,7 +20,10 @@ func TestChanges(t *testing.T) {
 	}{
 		{status(2, Ready, Ready), status(2, Ready, Ready), nil},
 		{status(2, Ready, Ready), status(1, Ready, Down), []string{"the cluster has 1 member, and had 2"}},
-		{status(1, Ready, NotReady), status(2, Ready, Ready), []string{"the cluster has 2 members, and had 1", "node 2 is ready, with node ID 7"}},
+		{
+			status(1, Ready, NotReady), status(2, Ready, Ready),
+			[]string{"the cluster has 2 members, and had 1", "node 2 is ready, with node ID 7"},
+		},
 		{status(2, Ready, Ready), status(2, NotReady, Paused), []string{"node 1 is not ready: because"}},
 		{status(2, Ready, Ready), status(0, Down, Down), nil}, // unknown
 	} {

@@ -48,9 +48,11 @@ var anyImage = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._/:@-]{0,399}$`)
 // Text is the file.
 func (d Compose) Text(o Origin) (string, error) {
 	var c checks
-	c.that(anyImage.MatchString(d.Image), "image", "%.80q names no image; want one such as firn, or registry.example.com/firn:1.0", d.Image)
+	c.that(anyImage.MatchString(d.Image), "image",
+		"%.80q names no image; want one such as firn, or registry.example.com/firn:1.0", d.Image)
 	c.store(d.Store)
-	c.that(d.Store.Address != "" || !d.StorePassword, "store-password", "there is a password for a store, and no store; want --store with its address")
+	c.that(d.Store.Address != "" || !d.StorePassword, "store-password",
+		"there is a password for a store, and no store; want --store with its address")
 	if d.Store.Address == "" {
 		c.quorum(d.Quorum)
 	}

@@ -1,5 +1,6 @@
 // Package deploy writes the configurations of what stands around firn: load balancers, the init system, Kubernetes,
-// monitoring, databases. Parameters go in, a text comes out, and nothing else is touched; firn gen puts it on the command line.
+// monitoring, databases. Parameters go in, a text comes out, and nothing else is touched; firn gen puts it on the
+// command line.
 //
 // Every kind is a struct of parameters. New... returns it with its defaults, and Text checks them and writes the file.
 // No parameter can put anything into a file but itself: what is not an address, a name or a path is refused with a
@@ -69,8 +70,8 @@ func (f Config) Text(o Origin) (string, error) {
 	return c.text(o, "firn.yaml", f)
 }
 
-// Docker is a Dockerfile that makes an image of a firn that was built before. It is from scratch: there is no other image
-// in it that could change, and whose digest would have to be known.
+// Docker is a Dockerfile that makes an image of a firn that was built before. It is from scratch: there is no other
+// image in it that could change, and whose digest would have to be known.
 type Docker struct{}
 
 // Text is the Dockerfile.

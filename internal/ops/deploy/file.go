@@ -19,8 +19,8 @@ func Quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// WriteFile writes a file, or replaces it at once: readers see the old content or the new. A *ParameterError is returned when
-// there can be no such file.
+// WriteFile writes a file, or replaces it at once: readers see the old content or the new. A *ParameterError is
+// returned when there can be no such file.
 func WriteFile(path, content string) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -20,8 +20,9 @@ type HAProxy struct {
 	Sequencer string // whose IDs nodes must be ready to give; empty: the default one's
 	Resolve   bool   // look the nodes' names up again in DNS while it runs
 
-	Balance                     string        // how to choose: one of Balances
-	CheckInterval, CheckTimeout time.Duration // how often nodes are asked whether they are ready, and for how long they may think
+	Balance string // how to choose: one of Balances
+	// how often nodes are asked whether they are ready, and for how long they may think
+	CheckInterval, CheckTimeout time.Duration
 	Fall, Rise                  int64         // after so many answers a node is out, or in again
 	Timeout                     time.Duration // how long a node may take to answer, before another one is asked
 	Retries                     int64         // how many others are asked
@@ -35,7 +36,8 @@ var Balances = []string{"roundrobin", "leastconn", "random"}
 func NewHAProxy() HAProxy {
 	return HAProxy{
 		Listen: ":8080", GRPCListen: ":9090", RedisListen: ":6379", StatusListen: DefaultStatus,
-		Balance: "roundrobin", CheckInterval: 200 * time.Millisecond, CheckTimeout: 500 * time.Millisecond, Fall: 2, Rise: 1,
+		Balance: "roundrobin", CheckInterval: 200 * time.Millisecond, CheckTimeout: 500 * time.Millisecond,
+		Fall: 2, Rise: 1,
 		Timeout: time.Second, Retries: 3, MaxConnections: 20_000,
 	}
 }
@@ -43,8 +45,8 @@ func NewHAProxy() HAProxy {
 // DefaultStatus is where HAProxy tells keepalived, on the same machine, that it works.
 const DefaultStatus = "127.0.0.1:8404"
 
-// Files is how many files HAProxy opens at most: two for each connection of a caller, and some for its listeners, checks
-// and itself.
+// Files is how many files HAProxy opens at most: two for each connection of a caller, and some for its listeners,
+// checks and itself.
 func (h HAProxy) Files() int64 { return 2*h.MaxConnections + 300 }
 
 // Text is the configuration.
@@ -80,6 +82,7 @@ func (h HAProxy) also(c *checks, protocol string, nodes []string, listen string)
 		return
 	}
 	c.addresses(protocol+"-nodes", nodes)
-	c.that(len(nodes) == len(h.Nodes), protocol+"-nodes", "there are %d of them and %d nodes; want one of each node, in the order of nodes", len(nodes), len(h.Nodes))
+	c.that(len(nodes) == len(h.Nodes), protocol+"-nodes",
+		"there are %d of them and %d nodes; want one of each node, in the order of nodes", len(nodes), len(h.Nodes))
 	c.listen(protocol+"-listen", listen)
 }

@@ -43,15 +43,19 @@ var deviceName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$`)
 func (k Keepalived) Text(o Origin) (string, error) {
 	var c checks
 	vip, err := netip.ParsePrefix(k.VIP)
-	c.that(err == nil && vip.Bits() > 0 && reachable(vip.Addr()), "vip", "%.80q is not an address with its prefix; want one such as 10.0.0.100/24", k.VIP)
-	c.that(deviceName.MatchString(k.Interface), "interface", "%.40q is not a network interface; want up to 15 letters, digits and _.@-, such as eth0", k.Interface)
+	c.that(err == nil && vip.Bits() > 0 && reachable(vip.Addr()), "vip",
+		"%.80q is not an address with its prefix; want one such as 10.0.0.100/24", k.VIP)
+	c.that(deviceName.MatchString(k.Interface), "interface",
+		"%.40q is not a network interface; want up to 15 letters, digits and _.@-, such as eth0", k.Interface)
 	c.number("router", k.Router, 1, 255)
 	c.number("priority", k.Priority, 1, 254)
 	c.duration("advert", k.Advert, 10*time.Millisecond)
-	c.that(k.Advert%(10*time.Millisecond) == 0 && k.Advert <= 40*time.Second, "advert", "%v is not right; want hundredths of a second, up to 40s", k.Advert)
+	c.that(k.Advert%(10*time.Millisecond) == 0 && k.Advert <= 40*time.Second, "advert",
+		"%v is not right; want hundredths of a second, up to 40s", k.Advert)
 	c.address("check", k.Check, false)
 	c.duration("check-interval", k.CheckInterval, time.Second)
-	c.that(k.CheckInterval%time.Second == 0, "check-interval", "%v is not right; keepalived wants whole seconds", k.CheckInterval)
+	c.that(k.CheckInterval%time.Second == 0, "check-interval", "%v is not right; keepalived wants whole seconds",
+		k.CheckInterval)
 	c.number("fall", k.Fall, 1, 100)
 	if len(k.Peers) > 0 {
 		c.balancer("source", k.Source, vip.Addr())
@@ -73,5 +77,6 @@ func reachable(a netip.Addr) bool {
 // balancer is an address of the same family as the VIP.
 func (c *checks) balancer(name, text string, vip netip.Addr) {
 	a, err := netip.ParseAddr(text)
-	c.that(err == nil && reachable(a) && a.Is4() == vip.Is4(), name, "%.80q is not an IP address of a balancer; want one of the family of %v", text, vip)
+	c.that(err == nil && reachable(a) && a.Is4() == vip.Is4(), name,
+		"%.80q is not an IP address of a balancer; want one of the family of %v", text, vip)
 }

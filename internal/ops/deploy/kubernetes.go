@@ -18,19 +18,23 @@ type Kubernetes struct {
 	Image           string   // by its digest
 	Store           Store    // that others keep; zero: Etcd
 	Etcd            []string // host:port of its servers; none: Quorum
-	Quorum          int64    // how many pods keep the data together: 1, 3 or 5; zero: one pod with an etcd inside, unless there is Store or Etcd
-	QuorumSecret    string   // the secret that has firn.key for Quorum
-	Replicas        int64    // zero: 3 with Store or Etcd, as many as Quorum with that, else 1
-	GRPC, Redis     bool     // whether to serve these, too
-	TokensSecret    string   // the secret that has tokens.yaml; none: all may take IDs
-	SealKeySecret   string   // the secret that has seal.keys; none: IDs are not sealed
-	TLSSecret       string   // the secret that has tls.crt and tls.key for callers; none: they speak plain text
-	EtcdTLSSecret   string   // the secret that has ca.crt, tls.crt and tls.key for Etcd; none: it is asked in plain text
-	EtcdLoginSecret string   // the secret that has username and password for Etcd; none: nobody logs in
-	OTLPEndpoint    string   // the URL of an OpenTelemetry receiver, http://host:port or https://host:port; none: no traces
+	// how many pods keep the data together: 1, 3 or 5; zero: one pod with an etcd inside, unless there is Store or Etcd
+	Quorum        int64
+	QuorumSecret  string // the secret that has firn.key for Quorum
+	Replicas      int64  // zero: 3 with Store or Etcd, as many as Quorum with that, else 1
+	GRPC, Redis   bool   // whether to serve these, too
+	TokensSecret  string // the secret that has tokens.yaml; none: all may take IDs
+	SealKeySecret string // the secret that has seal.keys; none: IDs are not sealed
+	TLSSecret     string // the secret that has tls.crt and tls.key for callers; none: they speak plain text
+	// the secret that has ca.crt, tls.crt and tls.key for Etcd; none: it is asked in plain text
+	EtcdTLSSecret   string
+	EtcdLoginSecret string // the secret that has username and password for Etcd; none: nobody logs in
+	// the URL of an OpenTelemetry receiver, http://host:port or https://host:port; none: no traces
+	OTLPEndpoint string
 
 	StorePasswordSecret string // the secret that has password for the user of Store; none: there is no password
-	StoreCASecret       string // the secret that has ca.crt, which the servers of Store are checked with; none: as the address says
+	// the secret that has ca.crt, which the servers of Store are checked with; none: as the address says
+	StoreCASecret string
 
 	// MonitoringNamespace is where Prometheus runs: nobody else gets at metrics.
 	MonitoringNamespace string
@@ -42,7 +46,8 @@ type Kubernetes struct {
 // NewKubernetes is what firn gen kubernetes prints without flags, but for the image and etcd.
 func NewKubernetes() Kubernetes {
 	return Kubernetes{
-		Name: "firn", QuorumSecret: "firn-quorum", MonitoringNamespace: "monitoring", CPU: "100m", Memory: "256Mi", Storage: "2Gi",
+		Name: "firn", QuorumSecret: "firn-quorum", MonitoringNamespace: "monitoring", CPU: "100m", Memory: "256Mi",
+		Storage: "2Gi",
 		// A pod that stops being ready is still sent calls until every machine has heard of it.
 		Stopping: Stopping{DrainDelay: 5 * time.Second, ShutdownTimeout: defaultStopping.ShutdownTimeout},
 	}
@@ -70,8 +75,8 @@ func (k Kubernetes) Pods() int64 {
 // Remote reports whether others keep the data.
 func (k Kubernetes) Remote() bool { return k.Store.Address != "" || len(k.Etcd) > 0 }
 
-// Machines are the addresses of the pods that are the quorum. Pods have them by the headless service of their StatefulSet,
-// and complete them with their own namespace and the cluster's domain.
+// Machines are the addresses of the pods that are the quorum. Pods have them by the headless service of their
+// StatefulSet, and complete them with their own namespace and the cluster's domain.
 func (k Kubernetes) Machines() (all []string) {
 	for i := range k.Quorum {
 		all = append(all, fmt.Sprintf("%s-%d.%s-quorum:%d", k.Name, i, k.Name, quorumPort))
@@ -115,21 +120,26 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	c.label("monitoring-namespace", k.MonitoringNamespace, 63)
 	// A tag can come to mean another image, and nobody here could tell.
 	c.that(imageName.MatchString(k.Image) && len(k.Image) <= 400, "image",
-		"%.80q names no image by its digest; want one such as registry.example.com/firn@sha256: and 64 hex digits, as docker inspect has it in RepoDigests", k.Image)
+		"%.80q names no image by its digest; want one such as registry.example.com/firn@sha256: and 64 hex digits, as "+
+			"docker inspect has it in RepoDigests", k.Image)
 	c.store(k.Store)
-	c.that(k.Store.Address == "" || len(k.Etcd) == 0 && k.Quorum == 0, "store", "it is one store, and etcd or quorum another; want one of them")
+	c.that(k.Store.Address == "" || len(k.Etcd) == 0 && k.Quorum == 0, "store",
+		"it is one store, and etcd or quorum another; want one of them")
 	c.optional("store-password-secret", k.StorePasswordSecret)
 	c.optional("store-ca-secret", k.StoreCASecret)
-	c.that(k.Store.Address != "" || k.StorePasswordSecret+k.StoreCASecret == "", "store", "there is a secret for a store, and no store; want its address")
+	c.that(k.Store.Address != "" || k.StorePasswordSecret+k.StoreCASecret == "", "store",
+		"there is a secret for a store, and no store; want its address")
 	c.addresses("etcd", k.Etcd)
 	if k.Quorum != 0 {
 		c.quorum(k.Quorum)
 		c.that(len(k.Etcd) == 0, "quorum", "it is a store of its own, and etcd is another; want one of the two")
-		c.that(k.Replicas == 0 || k.Replicas >= k.Quorum, "replicas", "%d is fewer than the %d pods of the quorum; want at least those", k.Replicas, k.Quorum)
+		c.that(k.Replicas == 0 || k.Replicas >= k.Quorum, "replicas",
+			"%d is fewer than the %d pods of the quorum; want at least those", k.Replicas, k.Quorum)
 	}
 	c.label("quorum-secret", k.QuorumSecret, 63)
 	c.number("replicas", k.Replicas, 0, 1000)
-	c.that(k.Remote() || k.Quorum > 0 || k.Replicas <= 1, "replicas", "with the etcd inside there is one pod; want 1, or --quorum 3 or --store for more")
+	c.that(k.Remote() || k.Quorum > 0 || k.Replicas <= 1, "replicas",
+		"with the etcd inside there is one pod; want 1, or --quorum 3 or --store for more")
 	c.optional("tokens-secret", k.TokensSecret)
 	c.optional("seal-key-secret", k.SealKeySecret)
 	c.optional("tls-secret", k.TLSSecret)
@@ -138,7 +148,8 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	c.that(len(k.Etcd) > 0 || k.EtcdTLSSecret+k.EtcdLoginSecret == "", "etcd",
 		"there is a secret for an etcd cluster, and no cluster; want host:port of its servers, with commas between")
 	scheme, address, _ := strings.Cut(k.OTLPEndpoint, "://")
-	c.that(k.OTLPEndpoint == "" || (scheme == "http" || scheme == "https") && checkAddress(address, false) == nil, "otlp-endpoint",
+	c.that(k.OTLPEndpoint == "" || (scheme == "http" || scheme == "https") && checkAddress(address, false) == nil,
+		"otlp-endpoint",
 		"%.80q is not an address of an OTLP receiver; want http://host:port, or https:// for TLS", k.OTLPEndpoint)
 	c.quantity("cpu", k.CPU, "100m or 2")
 	c.quantity("memory", k.Memory, "256Mi or 1Gi")
@@ -149,8 +160,9 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 
 var (
 	labelName = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
-	imageName = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[A-Za-z0-9_][A-Za-z0-9._-]*)?@sha256:[0-9a-f]{64}$`)
-	quantity  = regexp.MustCompile(`^[1-9][0-9]{0,9}(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
+	imageName = regexp.MustCompile(
+		`^[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[A-Za-z0-9_][A-Za-z0-9._-]*)?@sha256:[0-9a-f]{64}$`)
+	quantity = regexp.MustCompile(`^[1-9][0-9]{0,9}(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
 	// taken by YAML for something else than a text
 	yamlWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 )

@@ -37,12 +37,14 @@ func (c *checks) that(right bool, name, format string, args ...any) {
 
 // line is a text without control characters, line breaks among them.
 func (c *checks) line(name, text string) {
-	c.that(!strings.ContainsFunc(text, unicode.IsControl), name, "%.80q has a control character in it; want one line", text)
+	c.that(!strings.ContainsFunc(text, unicode.IsControl), name,
+		"%.80q has a control character in it; want one line", text)
 }
 
 // nodes are addresses of nodes: of at least one.
 func (c *checks) nodes(list []string) {
-	c.that(len(list) > 0, "nodes", "there is none; want host:port of each, with commas between, such as 10.0.0.1:8080,10.0.0.2:8080")
+	c.that(len(list) > 0, "nodes",
+		"there is none; want host:port of each, with commas between, such as 10.0.0.1:8080,10.0.0.2:8080")
 	c.addresses("nodes", list)
 }
 
@@ -71,7 +73,8 @@ func (c *checks) address(name, text string, listens bool) {
 	c.that(err == nil, name, "%w", err)
 }
 
-var hostName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
+var hostName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,` +
+	`61}[A-Za-z0-9_])?$`)
 
 func checkAddress(text string, listens bool) error {
 	want := "10.0.0.1:8080, [2001:db8::1]:8080 or node1.example.com:8080"
@@ -109,7 +112,9 @@ func (c *checks) number(name string, n, least, most int64) {
 
 // quorum is how many machines keep the data together.
 func (c *checks) quorum(n int64) {
-	c.that(n == 1 || n == 3 || n == 5, "quorum", "%d machines are no quorum; want 1, 3 or 5: with an even number no more of them can be lost than with one fewer", n)
+	c.that(n == 1 || n == 3 || n == 5, "quorum",
+		"%d machines are no quorum; want 1, 3 or 5: with an even number no more of them can be lost than with "+
+			"one fewer", n)
 }
 
 var filePath = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
@@ -117,7 +122,8 @@ var filePath = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
 // path is a file or directory by its full name, in characters that no program takes for anything else.
 func (c *checks) path(name, text string) {
 	c.that(filePath.MatchString(text) && len(text) <= 255 && path.Clean(text) == text && text != "/", name,
-		"%.80q is not a path that can be used; want one from / on, of letters, digits and _@+.-, such as /usr/bin/firn", text)
+		"%.80q is not a path that can be used; want one from / on, of letters, digits and _@+.-, such as /usr/bin/firn",
+		text)
 }
 
 var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
@@ -126,7 +132,8 @@ var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
 func (c *checks) user(text string) { c.named("user", text) }
 
 func (c *checks) named(name, text string) {
-	c.that(userName.MatchString(text), name, "%.40q is not a name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text)
+	c.that(userName.MatchString(text), name,
+		"%.40q is not a name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text)
 }
 
 // balance is one of the ways to choose a node.

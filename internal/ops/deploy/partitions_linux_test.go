@@ -42,7 +42,9 @@ func partitioned(t *testing.T, d database, settings string) database {
 // partitionedPostgres is one whose time zone must not matter.
 func partitionedPostgres(t *testing.T) database {
 	t.Helper()
-	return partitioned(t, postgres(t), "ALTER DATABASE postgres SET TimeZone = 'Asia/Kathmandu'; ALTER DATABASE postgres SET client_min_messages = warning;")
+	return partitioned(t, postgres(t),
+		"ALTER DATABASE postgres SET TimeZone = 'Asia/Kathmandu'; ALTER DATABASE postgres SET client_min_messages = "+
+			"warning;")
 }
 
 func (d database) expect(t *testing.T, script, want string) {
@@ -106,8 +108,10 @@ func TestPartitionsWithPostgres(t *testing.T) {
 		t.Errorf("the other partitions are planned for:\n%s", plan)
 	}
 	for _, later := range []string{
-		"EXPLAIN SELECT * FROM orders WHERE id <= firn_first(greatest(now() - interval '200 years', '2026-10-01Z')); -- reads orders_2026_10",
-		"SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT * FROM orders WHERE id BETWEEN firn_first($1) AND firn_last($1);" +
+		"EXPLAIN SELECT * FROM orders WHERE id <= firn_first(greatest(now() - interval '200 years', '2026-10-01Z')); " +
+			"-- reads orders_2026_10",
+		"SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT * FROM orders WHERE id BETWEEN firn_first($1) " +
+			"AND firn_last($1);" +
 			"EXPLAIN EXECUTE q('2026-11-30T23:59:59.999Z'); -- reads orders_2026_11",
 	} {
 		if plan := d.reads(t, later); !strings.Contains(plan, "Subplans Removed: 2") {
@@ -117,14 +121,19 @@ func TestPartitionsWithPostgres(t *testing.T) {
 
 	d.refuses(t, "INSERT INTO orders VALUES (firn_first('2090-06-15Z'), 'too early');", "no partition")
 	d.run(t, "BEGIN;\n"+ahead+ahead+`INSERT INTO orders
-		SELECT firn_first((now() AT TIME ZONE 'UTC' + m * interval '1 month') AT TIME ZONE 'UTC'), 'ahead' FROM generate_series(0, 3) AS m; COMMIT;`)
-	d.expect(t, "SELECT count(*) FROM orders WHERE tableoid::regclass::text <> 'orders_' || to_char(firn_time(id) AT TIME ZONE 'UTC', 'YYYY_MM');", "0")
+		SELECT firn_first((now() AT TIME ZONE 'UTC' + m * interval '1 month') AT TIME ZONE 'UTC'), 'ahead'
+		FROM generate_series(0, 3) AS m; COMMIT;`)
+	d.expect(t, "SELECT count(*) FROM orders WHERE tableoid::regclass::text <> 'orders_' || to_char(firn_time(id) AT "+
+		"TIME ZONE 'UTC', 'YYYY_MM');", "0")
 
 	d.run(t, drop)
 	d.expect(t, count, "orders_2026_11\t2\norders_2026_12\t2")
 
-	d.run(t, "CREATE TABLE orders_default PARTITION OF orders DEFAULT; INSERT INTO orders VALUES (firn_first('2090-06-15Z'), 'default');")
-	d.refuses(t, "CREATE TABLE orders_2090_06 PARTITION OF orders FOR VALUES FROM (firn_first('2090-06-01Z')) TO (firn_first('2090-07-01Z'));",
+	d.run(t, "CREATE TABLE orders_default PARTITION OF orders DEFAULT; INSERT INTO orders VALUES "+
+		"(firn_first('2090-06-15Z'), 'default');")
+	d.refuses(t,
+		"CREATE TABLE orders_2090_06 PARTITION OF orders FOR VALUES FROM (firn_first('2090-06-01Z')) TO "+
+			"(firn_first('2090-07-01Z'));",
 		"would be violated")
 	d.refuses(t, "ALTER TABLE orders DETACH PARTITION orders_2026_11 CONCURRENTLY;", "default partition exists")
 }
@@ -138,12 +147,14 @@ func TestPartitionsWithPartman(t *testing.T) {
 		testenv.Missing(t, "pg_partman", "postgresql-15-partman")
 	}
 	const weeks = `SELECT min(at) || ' to ' || max(at) || ': ' || count(at) FROM (
-		SELECT to_char(firn_time(substring(inhrelid::regclass::text, '_p(\d+)$')::bigint) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') AS at
+		SELECT to_char(firn_time(substring(inhrelid::regclass::text, '_p(\d+)$')::bigint) AT TIME ZONE 'UTC',
+			'YYYY-MM-DD HH24:MI:SS.US') AS at
 		FROM pg_inherits WHERE inhparent = 'events'::regclass) AS partitions;`
 
 	d.run(t, create)
 	d.expect(t, weeks, "2026-11-26 00:00:00.000000 to 2027-01-21 00:00:00.000000: 9")
-	d.run(t, "INSERT INTO events VALUES (firn_first('2026-12-31Z'), 'first'), (firn_last('2027-01-06T23:59:59.999Z'), 'last');"+maintain)
+	d.run(t, "INSERT INTO events VALUES (firn_first('2026-12-31Z'), 'first'), (firn_last('2027-01-06T23:59:59.999Z'), "+
+		"'last');"+maintain)
 	d.expect(t, weeks, "2026-11-26 00:00:00.000000 to 2027-02-25 00:00:00.000000: 14")
 	d.expect(t, "SELECT DISTINCT tableoid::regclass::text = 'events_p' || firn_first('2026-12-31Z') FROM events;", "t")
 
@@ -169,13 +180,22 @@ func TestPartitionsWithMariaDB(t *testing.T) {
 		d.expect(t, "SELECT item FROM orders PARTITION ("+partition+") ORDER BY id;", "first\nlast")
 	}
 	d.refuses(t, "INSERT INTO orders VALUES (firn_first('2027-01-01'), 'too early');", "no partition")
-	d.reads(t, "EXPLAIN PARTITIONS SELECT * FROM orders WHERE id <= firn_first(utc_timestamp() - INTERVAL 200 YEAR); -- reads p2026_10")
-	d.run(t, next+"INSERT INTO orders VALUES (firn_first('2027-01-01'), 'first'), (firn_last('2027-01-31 23:59:59.999'), 'last');")
-	d.expect(t, "SELECT DISTINCT partition_name FROM information_schema.partitions WHERE table_name = 'orders' ORDER BY 1;", "p2026_11\np2026_12\np2027_01")
+	d.reads(t, "EXPLAIN PARTITIONS SELECT * FROM orders WHERE id <= firn_first(utc_timestamp() - INTERVAL 200 YEAR); "+
+		"-- reads p2026_10")
+	d.run(t, next+
+		"INSERT INTO orders VALUES (firn_first('2027-01-01'), 'first'), (firn_last('2027-01-31 23:59:59.999'), "+
+		"'last');")
+	d.expect(t, "SELECT DISTINCT partition_name FROM information_schema.partitions WHERE table_name = 'orders' "+
+		"ORDER BY 1;", "p2026_11\np2026_12\np2027_01")
 	d.expect(t, "SELECT count(*) FROM orders;", "6")
 	d.reads(t, explain)
 
-	d.refuses(t, "CREATE TABLE x (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (firn_first('2026-11-01')));", "not allowed")
-	d.refuses(t, "CREATE TABLE x (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (1 << 40));", "not allowed")
-	d.refuses(t, "CREATE TABLE x (id BIGINT PRIMARY KEY, of BIGINT, FOREIGN KEY (of) REFERENCES orders (id));", "Foreign key")
+	d.refuses(t,
+		"CREATE TABLE x (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN "+
+			"(firn_first('2026-11-01')));", "not allowed")
+	d.refuses(t,
+		"CREATE TABLE x (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (1 << 40));",
+		"not allowed")
+	d.refuses(t, "CREATE TABLE x (id BIGINT PRIMARY KEY, of BIGINT, FOREIGN KEY (of) REFERENCES orders (id));",
+		"Foreign key")
 }

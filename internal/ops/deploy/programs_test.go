@@ -35,8 +35,8 @@ func made(t *testing.T, name string, k kind) string {
 	return path
 }
 
-// accepts runs a program that looks at a file, and fails the test unless it is content, and says nothing that we know to be
-// a complaint.
+// accepts runs a program that looks at a file, and fails the test unless it is content, and says nothing that we know
+// to be a complaint.
 func accepts(t *testing.T, path string, command ...string) string {
 	t.Helper()
 	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
@@ -53,7 +53,8 @@ func TestHAProxyAccepts(t *testing.T) {
 	full.GRPCNodes[1], full.Nodes[1], full.RedisNodes[1] = "localhost:9090", "localhost:8080", "localhost:6379"
 	full.Resolve = true
 	six := NewHAProxy()
-	six.Nodes, six.Listen, six.StatusListen = []string{"[2001:db8::1]:8080", "[2001:db8::2]:8080"}, "[::]:8080", "[::1]:8404"
+	six.Nodes, six.Listen, six.StatusListen = []string{"[2001:db8::1]:8080", "[2001:db8::2]:8080"},
+		"[::]:8080", "[::1]:8404"
 	plain := NewHAProxy()
 	plain.Nodes = []string{"10.0.0.1:8080"}
 	for name, h := range map[string]HAProxy{"full": full, "IPv6": six, "plain": plain} {
@@ -71,14 +72,16 @@ func TestNginxAccepts(t *testing.T) {
 	testenv.Program(t, "nginx", "nginx")
 	needsRoot(t)
 	full := samples()["nginx"].(Nginx)
-	full.Nodes, full.GRPCNodes = []string{"10.0.0.1:8080", "[2001:db8::1]:8080"}, []string{"10.0.0.1:9090", "localhost:9090"}
+	full.Nodes, full.GRPCNodes = []string{"10.0.0.1:8080", "[2001:db8::1]:8080"},
+		[]string{"10.0.0.1:9090", "localhost:9090"}
 	six := NewNginx()
 	six.Nodes, six.Listen, six.Balance = []string{"[2001:db8::1]:8080"}, "[::]:8080", "least_conn"
 	for name, n := range map[string]Nginx{"full": full, "IPv6": six} {
 		t.Run(name, func(t *testing.T) {
 			path := made(t, "nginx.conf", n)
 			accepts(t, path, "unshare", "--mount", "sh", "-c", // it makes its pid file and its log
-				`mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/log && mkdir /var/log/nginx && exec nginx -t -c "$0"`, path)
+				`mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/log && mkdir /var/log/nginx && exec nginx -t `+
+					`-c "$0"`, path)
 		})
 	}
 }
@@ -92,10 +95,14 @@ func TestKeepalivedAccepts(t *testing.T) {
 	plain.VIP = "10.0.0.100/24"
 	six := NewKeepalived()
 	six.VIP = "2001:db8::100/64"
-	for name, k := range map[string]Keepalived{"plain": plain, "IPv6": six, "unicast": samples()["keepalived"].(Keepalived)} {
+	for name, k := range map[string]Keepalived{
+		"plain": plain, "IPv6": six,
+		"unicast": samples()["keepalived"].(Keepalived),
+	} {
 		t.Run(name, func(t *testing.T) {
 			path := made(t, "keepalived.conf", k)
-			// Its interface must be there. Keepalived 2.2.7 ends with a SIGTERM to itself when it has looked at a file with scripts.
+			// Its interface must be there. Keepalived 2.2.7 ends with a SIGTERM to itself when it has looked at a file
+			// with scripts.
 			out := accepts(t, path, "unshare", "--net", "sh", "-c",
 				`ip link add eth0 type veth && trap "" TERM && exec keepalived -t -f "$0"`, path)
 			if out != "" {
@@ -131,13 +138,16 @@ func TestBalancersOutliveDNS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const (
-				machine = `mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/log; mkdir /var/log/nginx; ip link set lo up
-					mkdir /run/node; echo nameserver 127.0.0.1 >/run/resolv.conf; mount --bind /run/resolv.conf /etc/resolv.conf
+				machine = `mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/log
+					mkdir /var/log/nginx; ip link set lo up; mkdir /run/node
+					echo nameserver 127.0.0.1 >/run/resolv.conf; mount --bind /run/resolv.conf /etc/resolv.conf
 					echo ready >/run/node/readyz; python3 -m http.server -d /run/node 8081 >/dev/null 2>&1 & `
 				asks = `
 					until curl -sf http://127.0.0.1:8080/readyz; do kill -0 $! && sleep 0.05 || exit 1; done
 					end=$(($(date +%s) + 65))
-					while [ $(date +%s) -lt $end ]; do curl -sf --retry 2 http://127.0.0.1:8080/readyz || exit 1; sleep 0.5; done`
+					while [ $(date +%s) -lt $end ]; do
+						curl -sf --retry 2 http://127.0.0.1:8080/readyz || exit 1; sleep 0.5
+					done`
 			)
 			out, err := exec.Command("timeout", "150", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
 				"sh", "-c", machine+program.starts+asks, made(t, "config", program.config)).CombinedOutput()
@@ -148,8 +158,8 @@ func TestBalancersOutliveDNS(t *testing.T) {
 	}
 }
 
-// Each program does what it is for under limits of open files that are lower than it would like: those of a plain shell,
-// and one that leaves it no choice.
+// Each program does what it is for under limits of open files that are lower than it would like: those of a plain
+// shell, and one that leaves it no choice.
 func TestStartsWithFewOpenFiles(t *testing.T) {
 	for _, program := range []string{"haproxy", "nginx", "keepalived", "curl"} {
 		testenv.Program(t, program, program)
@@ -166,16 +176,30 @@ func TestStartsWithFewOpenFiles(t *testing.T) {
 		config kind
 		script string // starts it with the file $0, and ends without an error when it works
 	}{
-		"haproxy":    {haproxy, `mkdir /run/haproxy; haproxy -db -f "$0" & until curl -sf http://127.0.0.1:8404/up; do kill -0 $! && sleep 0.05 || exit 1; done`},
-		"nginx":      {nginx, `mkdir /var/log/nginx; nginx -g 'daemon off;' -c "$0" & until curl -s http://127.0.0.1:8080/; do kill -0 $! && sleep 0.05 || exit 1; done`},
-		"keepalived": {keepalived, `ip link add eth0 type veth; keepalived -n -l -f "$0" >/run/log 2>&1 & until grep 'Startup complete' /run/log; do kill -0 $! && sleep 0.05 || exit 1; done`},
+		"haproxy": {
+			haproxy,
+			`mkdir /run/haproxy; haproxy -db -f "$0" & until curl -sf http://127.0.0.1:8404/up; do kill -0 $! && ` +
+				`sleep 0.05 || exit 1; done`,
+		},
+		"nginx": {
+			nginx,
+			`mkdir /var/log/nginx; nginx -g 'daemon off;' -c "$0" & until curl -s http://127.0.0.1:8080/; do kill -0 ` +
+				`$! && sleep 0.05 || exit 1; done`,
+		},
+		"keepalived": {
+			keepalived,
+			`ip link add eth0 type veth; keepalived -n -l -f "$0" >/run/log 2>&1 & until grep 'Startup complete' ` +
+				`/run/log; do kill -0 $! && sleep 0.05 || exit 1; done`,
+		},
 	} {
 		for _, limits := range []string{"ulimit -Sn 1024", "ulimit -Sn 1024; ulimit -Hn 4096", "ulimit -n 256"} {
 			t.Run(name+", "+limits, func(t *testing.T) {
 				t.Parallel()
 				path := made(t, name, program.config)
-				const machine = `mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/log; ip link set lo up; `
-				out, err := exec.Command("timeout", "60", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+				const machine = `mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/log; ` +
+					`ip link set lo up; `
+				out, err := exec.Command("timeout", "60", "unshare", "--mount", "--net", "--pid", "--fork",
+					"--kill-child",
 					"sh", "-c", machine+limits+"; "+program.script, path).CombinedOutput()
 				if err != nil {
 					t.Errorf("%v: %s", err, out)
@@ -287,12 +311,16 @@ func TestKubernetesAccepts(t *testing.T) {
 	for name, k := range map[string]Kubernetes{
 		"on a store": stored, "on a store, plain": onlyStore,
 		"quorum": quorum, "quorum, full, with clients": clients,
-		"full": full, "full, with the etcd inside": inside, "etcd": etcd, "etcd over TLS": secured, "callers over TLS": callers, "plain": plain,
+		"full": full, "full, with the etcd inside": inside, "etcd": etcd, "etcd over TLS": secured,
+		"callers over TLS": callers, "plain": plain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := made(t, "firn.yaml", k)
 			out := accepts(t, path, "sh", "-c", `exec "$0" kubernetes < "$1"`, check, path)
-			if want := map[bool]string{true: "apps/v1 Deployment ", false: "apps/v1 StatefulSet "}[k.Remote()] + k.Name + "\n"; !strings.Contains(out, want) {
+			if want := map[bool]string{
+				true:  "apps/v1 Deployment ",
+				false: "apps/v1 StatefulSet ",
+			}[k.Remote()] + k.Name + "\n"; !strings.Contains(out, want) {
 				t.Errorf("it has\n%s\nwant %s", out, want)
 			}
 		})
@@ -308,7 +336,8 @@ func TestComposeAccepts(t *testing.T) {
 			c := samples()[sample].(Compose)
 			c.Quorum = quorum
 			path := made(t, "compose.yaml", c)
-			if out := accepts(t, path, "sh", "-c", `exec "$0" compose < "$1"`, check, path); strings.Count(out, "service firn-") != int(quorum) {
+			if out := accepts(t, path, "sh", "-c", `exec "$0" compose < "$1"`, check, path); strings.Count(out,
+				"service firn-") != int(quorum) {
 				t.Errorf("it has\n%s\nwant %d services", out, quorum)
 			}
 		}
@@ -320,7 +349,8 @@ func TestComposeAccepts(t *testing.T) {
 func TestDockerfile(t *testing.T) {
 	testenv.Slow(t)
 	path := made(t, "Dockerfile", Docker{})
-	if out := accepts(t, path, "sh", "-c", `exec "$0" dockerfile < "$1"`, checker(t), path); strings.Count(out, "FROM ") != 1 || !strings.HasPrefix(out, "FROM scratch\n") {
+	if out := accepts(t, path, "sh", "-c", `exec "$0" dockerfile < "$1"`, checker(t), path); strings.Count(out,
+		"FROM ") != 1 || !strings.HasPrefix(out, "FROM scratch\n") {
 		t.Errorf("it has\n%s\nwant FROM scratch alone", out)
 	}
 	text, _ := os.ReadFile(path)
@@ -330,13 +360,15 @@ func TestDockerfile(t *testing.T) {
 		t.Fatal("the Dockerfile does not say how to build firn")
 	}
 	binary := filepath.Join(t.TempDir(), "firn")
-	build := exec.Command("sh", "-c", "CGO_ENABLED=0 go build "+strings.Replace(command, "-o firn ", "-o "+binary+" ", 1))
+	build := exec.Command("sh", "-c",
+		"CGO_ENABLED=0 go build "+strings.Replace(command, "-o firn ", "-o "+binary+" ", 1))
 	build.Dir = filepath.Join("..", "..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out)
 	}
 	static(t, binary)
-	if out, err := exec.Command(binary, "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "firn ") {
+	if out, err := exec.Command(binary, "version").CombinedOutput(); err != nil ||
+		!strings.HasPrefix(string(out), "firn ") {
 		t.Errorf("firn version: %v: %s", err, out)
 	}
 }

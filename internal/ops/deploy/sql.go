@@ -37,15 +37,20 @@ var (
 // Text is the SQL.
 func (s SQL) Text(o Origin) (string, error) {
 	var c checks
-	c.that(slices.Contains(Dialects, s.Dialect), "dialect", "%.40q is not a dialect; want one of %s", s.Dialect, strings.Join(Dialects, ", "))
+	c.that(slices.Contains(Dialects, s.Dialect), "dialect", "%.40q is not a dialect; want one of %s", s.Dialect,
+		strings.Join(Dialects, ", "))
 	c.that(functionName.MatchString(s.Name) && !slices.Contains(keywords, s.Name), "name",
 		"%.40q can't begin the name of a function; want up to 40 of a-z, 0-9 and _, such as firn", s.Name)
 	if s.Dialect == "sqlite" {
-		c.that(columnName.MatchString(s.Table), "table", "%.80q is not a table; want the one with the IDs, such as orders", s.Table)
-		c.that(columnName.MatchString(s.Column), "column", "%.80q is not a column; want the one with the IDs, such as id", s.Column)
+		c.that(columnName.MatchString(s.Table), "table",
+			"%.80q is not a table; want the one with the IDs, such as orders", s.Table)
+		c.that(columnName.MatchString(s.Column), "column",
+			"%.80q is not a column; want the one with the IDs, such as id", s.Column)
 	} else {
-		c.that(s.Table == "", "table", "%.80q: only SQLite needs a table; %s has functions for all tables", s.Table, s.Dialect)
-		c.that(s.Column == "id", "column", "%.80q: only SQLite needs a column; %s has functions for all columns", s.Column, s.Dialect)
+		c.that(s.Table == "", "table", "%.80q: only SQLite needs a table; %s has functions for all tables",
+			s.Table, s.Dialect)
+		c.that(s.Column == "id", "column", "%.80q: only SQLite needs a column; %s has functions for all columns",
+			s.Column, s.Dialect)
 	}
 	err := s.Layout.Validate()
 	c.that(err == nil, "layout", "%w", err)
@@ -55,8 +60,9 @@ func (s SQL) Text(o Origin) (string, error) {
 	return c.text(o, s.Dialect+".sql", s.numbers())
 }
 
-// sqlNumbers are the numbers of a layout that the templates fill in. All are whole and below 2^63, and so are those that
-// a database comes by when it uses them. Times are Unix time in microseconds: no database that we write for has finer ones.
+// sqlNumbers are the numbers of a layout that the templates fill in. All are whole and below 2^63, and so are those
+// that a database comes by when it uses them. Times are Unix time in microseconds: no database that we write for has
+// finer ones.
 type sqlNumbers struct {
 	SQL
 	Fields []sqlField
@@ -104,7 +110,8 @@ func (s SQL) numbers() sqlNumbers {
 		end.SetInt64(time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC).UnixMicro())
 	}
 	thousand := big.NewInt(1000)
-	epoch := new(big.Int).Add(new(big.Int).Mul(big.NewInt(l.Epoch.Unix()), big.NewInt(1e9)), big.NewInt(int64(l.Epoch.Nanosecond())))
+	epoch := new(big.Int).
+		Add(new(big.Int).Mul(big.NewInt(l.Epoch.Unix()), big.NewInt(1e9)), big.NewInt(int64(l.Epoch.Nanosecond())))
 	n.epoch = [2]int64{epoch.Int64() / 1000, epoch.Int64() % 1000}
 	n.First = n.epoch[0]
 	if n.epoch[1] > 0 {
@@ -137,7 +144,8 @@ func (n sqlNumbers) Micros(id string) string {
 		return fmt.Sprintf("(%s * %d + %d)", tick, each/1000, n.epoch[0])
 	}
 	// A thousand ticks at a time are whole microseconds; the rest can't overflow.
-	return fmt.Sprintf("(%[1]s %[2]s 1000 * %[3]d + (%[1]s %% 1000 * %[3]d + %[4]d) %[2]s 1000 + %[5]d)", tick, n.div, each, n.epoch[1], n.epoch[0])
+	return fmt.Sprintf("(%[1]s %[2]s 1000 * %[3]d + (%[1]s %% 1000 * %[3]d + %[4]d) %[2]s 1000 + %[5]d)", tick, n.div,
+		each, n.epoch[1], n.epoch[0])
 }
 
 // FirstID is the expression for the smallest ID of a time from First to Last.

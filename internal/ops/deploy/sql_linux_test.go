@@ -41,8 +41,12 @@ func databases(t *testing.T, test func(*testing.T, database)) {
 func postgres(t *testing.T) database {
 	return database{
 		"postgres",
-		[]string{"psql", "-X", "-q", "-h", dbtest.Postgres(t), "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-A", "-t", "-F", "\t", "-P", "null=NULL"},
-		time.UnixMicro(math.MaxInt64), time.Microsecond, sqlTime + "Z", "SET TimeZone = 'Asia/Kathmandu'; SET DateStyle = 'SQL, DMY'; SET search_path = '';\n",
+		[]string{
+			"psql", "-X", "-q", "-h", dbtest.Postgres(t), "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-A", "-t",
+			"-F", "\t", "-P", "null=NULL",
+		},
+		time.UnixMicro(math.MaxInt64), time.Microsecond, sqlTime + "Z",
+		"SET TimeZone = 'Asia/Kathmandu'; SET DateStyle = 'SQL, DMY'; SET search_path = '';\n",
 	}
 }
 
@@ -58,7 +62,10 @@ func sqlite(t *testing.T) database {
 	program := testenv.Program(t, "sqlite3", "sqlite3")
 	return database{
 		"sqlite",
-		[]string{program, "-batch", "-bail", "-init", "/dev/null", "-list", "-separator", "\t", "-nullvalue", "NULL", filepath.Join(t.TempDir(), "test.db")},
+		[]string{
+			program, "-batch", "-bail", "-init", "/dev/null", "-list", "-separator", "\t", "-nullvalue", "NULL",
+			filepath.Join(t.TempDir(), "test.db"),
+		},
 		year10000, time.Millisecond, strings.TrimSuffix(sqlTime, "000"), "",
 	}
 }
@@ -112,7 +119,8 @@ func (d database) decode(name string, l firn.Layout, ids []string) string {
 			case d.dialect == "mysql":
 				fmt.Fprintf(&script, "%s_%s(%s)", name, f, id)
 			case f == "time":
-				fmt.Fprintf(&script, "to_char(public.%s_time(%s) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')", name, quoted(id))
+				fmt.Fprintf(&script, "to_char(public.%s_time(%s) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
+					name, quoted(id))
 			default:
 				fmt.Fprintf(&script, "public.%s_%s(%s)", name, f, quoted(id))
 			}
@@ -202,7 +210,8 @@ func layouts(r *rand.Rand) (all []firn.Layout) {
 		firn.Layout{Epoch: time.Unix(0, 0), Tick: time.Nanosecond, TimeBits: 62},
 		firn.Layout{Epoch: time.Unix(0, 1), Tick: time.Nanosecond, TimeBits: 1}, // less than a microsecond
 		firn.Layout{Epoch: time.Unix(0, 999), Tick: 999, TimeBits: 62, SequenceBits: 1},
-		firn.Layout{Epoch: time.Unix(0, 1), Tick: time.Second, TimeBits: 62, NodeBits: 1}, // longer than any database can tell
+		// longer than any database can tell
+		firn.Layout{Epoch: time.Unix(0, 1), Tick: time.Second, TimeBits: 62, NodeBits: 1},
 		firn.Layout{Epoch: latest, Tick: time.Second, TimeBits: 62, DatacenterBits: 1},
 		firn.Layout{Epoch: latest, Tick: 1500, TimeBits: 1, NodeBits: 30, SequenceBits: 32, NodeLowest: true},
 		firn.Layout{Epoch: time.Unix(7, 0), Tick: time.Millisecond, TimeBits: 1, DatacenterBits: 62},
@@ -252,10 +261,14 @@ func (d database) agrees(t *testing.T) {
 
 		greatest := int64(math.MaxInt64) >> (63 - l.TimeBits - l.DatacenterBits - l.NodeBits - l.SequenceBits)
 		ids := []string{"NULL"}
-		for _, id := range []int64{0, 1, -1, math.MinInt64, math.MaxInt64, greatest, greatest - 1, greatest/2 + 1, max(greatest, greatest+1)} {
+		for _, id := range []int64{
+			0, 1, -1, math.MinInt64, math.MaxInt64, greatest, greatest - 1, greatest/2 + 1,
+			max(greatest, greatest+1),
+		} {
 			ids = append(ids, fmt.Sprint(id))
 		}
-		if last, err := l.Last(d.end.Add(-1)); err == nil { // from the next one on the database has no name for the time
+		// from the next one on the database has no name for the time
+		if last, err := l.Last(d.end.Add(-1)); err == nil {
 			ids = append(ids, last.String(), fmt.Sprint(max(last, last+1)))
 		}
 		for range 15 {
@@ -327,8 +340,10 @@ func (d database) indexes(t *testing.T) {
 	const count = "SELECT count(*) FROM ids WHERE id BETWEEN "
 	switch d.dialect {
 	case "postgres":
-		explain, plan = "ANALYZE ids; EXPLAIN "+count+"firn_first('2026-02-01Z') AND firn_last('2026-02-01 03:00Z')", "Index Cond"
-		index = "CREATE INDEX ON ids (firn_time(id)); ANALYZE ids; EXPLAIN SELECT * FROM ids WHERE firn_time(id) = '2026-02-01Z'"
+		explain, plan = "ANALYZE ids; EXPLAIN "+count+"firn_first('2026-02-01Z') AND firn_last('2026-02-01 03:00Z')",
+			"Index Cond"
+		index = "CREATE INDEX ON ids (firn_time(id)); ANALYZE ids; EXPLAIN SELECT * FROM ids WHERE firn_time(id) = " +
+			"'2026-02-01Z'"
 	case "mysql":
 		explain, plan = "EXPLAIN "+count+"firn_first('2026-02-01') AND firn_last('2026-02-01 03:00')", "\trange\t"
 		expression := regexp.MustCompile(`(?s)firn_time\(id BIGINT\).*?RETURN (.*?);`).FindStringSubmatch(made)[1]
@@ -339,7 +354,8 @@ func (d database) indexes(t *testing.T) {
 		explain = "EXPLAIN QUERY PLAN " + count + smallest + " AND " + greatest
 		plan = "SEARCH ids USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 		expression := regexp.MustCompile(`(?s)made\.\n(.*) AS firn_time`).FindStringSubmatch(made)[1]
-		index = "CREATE INDEX at ON ids (" + expression + "); EXPLAIN QUERY PLAN SELECT * FROM firn_ids WHERE firn_time = '2026-02-01 00:00:00.000'"
+		index = "CREATE INDEX at ON ids (" + expression +
+			"); EXPLAIN QUERY PLAN SELECT * FROM firn_ids WHERE firn_time = '2026-02-01 00:00:00.000'"
 	}
 	if got := d.run(t, explain+";\n"); !strings.Contains(got, plan) {
 		t.Errorf("a range of time is not one of the primary key:\n%s", got)
@@ -348,12 +364,14 @@ func (d database) indexes(t *testing.T) {
 	if got := d.run(t, query+";\n"); got != "4\n" {
 		t.Errorf("%s rows are of four hours", got)
 	}
-	if got := d.run(t, index+";\n"); !strings.Contains(got, "Index Cond") && !strings.Contains(got, "\tat\t") && !strings.Contains(got, " INDEX at ") {
+	if got := d.run(t, index+";\n"); !strings.Contains(got, "Index Cond") && !strings.Contains(got, "\tat\t") &&
+		!strings.Contains(got, " INDEX at ") {
 		t.Errorf("the time can't be found by an index:\n%s", got)
 	}
 }
 
-// SQLite's dates are made of doubles; every millisecond is exact nevertheless, and what is finer is that of the nearest.
+// SQLite's dates are made of doubles; every millisecond is exact nevertheless, and what is finer is that of the
+// nearest.
 func TestSQLiteReadsEveryMillisecond(t *testing.T) {
 	d := sqlite(t)
 	made := d.made(t, "firn", firn.Default)

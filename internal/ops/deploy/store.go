@@ -17,7 +17,8 @@ func (c *checks) store(s Store) {
 	if s.Address == "" {
 		return
 	}
-	c.that(storeAddress.MatchString(s.Address), "store", "%.80q has characters that can't stand in this file; want them percent-encoded", s.Address)
+	c.that(storeAddress.MatchString(s.Address), "store",
+		"%.80q has characters that can't stand in this file; want them percent-encoded", s.Address)
 	c.that(labelName.MatchString(s.Kind), "store", "%.40q is not a kind of store", s.Kind)
 	c.addresses("store", s.Servers)
 }

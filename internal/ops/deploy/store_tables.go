@@ -26,7 +26,8 @@ func (s StoreTables) Text(o Origin) (string, error) {
 	}
 	statements := s.SQL(s.Schema)
 	if s.Role != "" {
-		statements = strings.NewReplacer("-- GRANT ", "GRANT ", " TO the_role;", ` TO "`+s.Role+`";`).Replace(statements)
+		statements = strings.NewReplacer("-- GRANT ", "GRANT ", " TO the_role;", ` TO "`+s.Role+`";`).
+			Replace(statements)
 	}
 	return c.text(o, "store.sql", statements)
 }

@@ -14,7 +14,10 @@ type Systemd struct {
 
 // NewSystemd is the unit of the packages.
 func NewSystemd() Systemd {
-	return Systemd{Binary: "/usr/bin/firn", Config: "/etc/firn/firn.yaml", User: "firn", Watchdog: 30 * time.Second, Stopping: defaultStopping}
+	return Systemd{
+		Binary: "/usr/bin/firn", Config: "/etc/firn/firn.yaml", User: "firn", Watchdog: 30 * time.Second,
+		Stopping: defaultStopping,
+	}
 }
 
 // Text is the unit.

@@ -20,13 +20,16 @@ type Part struct {
 	Data []byte `json:"-"`
 }
 
-// WriteBundle writes parts, without these secrets, to a gzipped tar archive with a list of its contents, and returns them as
-// they are in it.
+// WriteBundle writes parts, without these secrets, to a gzipped tar archive with a list of its contents, and returns
+// them as they are in it.
 func WriteBundle(to io.Writer, now time.Time, parts []Part, secrets *Secrets) ([]Part, error) {
 	zipped := gzip.NewWriter(to)
 	archive := tar.NewWriter(zipped)
 	put := func(name string, data []byte) error {
-		h := &tar.Header{Name: "firn-bundle/" + name, Mode: 0o600, Size: int64(len(data)), ModTime: now, Format: tar.FormatPAX}
+		h := &tar.Header{
+			Name: "firn-bundle/" + name, Mode: 0o600, Size: int64(len(data)), ModTime: now,
+			Format: tar.FormatPAX,
+		}
 		if err := archive.WriteHeader(h); err != nil {
 			return err
 		}
@@ -82,11 +85,16 @@ func Facts(now time.Time) []byte {
 		host = err.Error()
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "time          %s\nhost          %s\nsystem        %s/%s\nprocessors    %d, of which Go uses %d\nuser          %d, group %d\n",
-		now.UTC().Format(time.RFC3339Nano), host, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.GOMAXPROCS(0), os.Getuid(), os.Getgid())
+	fmt.Fprintf(&text,
+		"time          %s\nhost          %s\nsystem        %s/%s\nprocessors    %d, of which Go uses %d\n"+
+			"user          %d, group %d\n",
+		now.UTC().Format(time.RFC3339Nano), host, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.GOMAXPROCS(0),
+		os.Getuid(), os.Getgid())
 	for _, path := range []string{
-		"/proc/version", "/etc/os-release", "/proc/uptime", "/proc/loadavg", "/proc/meminfo", "/proc/self/limits", "/proc/self/cgroup",
-		"/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		"/proc/version", "/etc/os-release", "/proc/uptime", "/proc/loadavg", "/proc/meminfo", "/proc/self/limits",
+		"/proc/self/cgroup",
+		"/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io",
+		"/sys/devices/system/clocksource/clocksource0/current_clocksource",
 	} {
 		if data := contents(path); len(data) > 0 {
 			fmt.Fprintf(&text, "\n%s\n%s", path, data)

@@ -13,5 +13,8 @@ func seeClock() *Clock {
 	if err != nil {
 		return nil
 	}
-	return &Clock{Synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, MaxError: time.Duration(t.Maxerror) * time.Microsecond}
+	return &Clock{
+		Synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
+		MaxError:     time.Duration(t.Maxerror) * time.Microsecond,
+	}
 }

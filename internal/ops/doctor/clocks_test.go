@@ -14,15 +14,18 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// The clock of a machine is compared with what other members wrote, but not with the node of the machine itself. What is too
-// old to tell is waited for.
+// The clock of a machine is compared with what other members wrote, but not with the node of the machine itself. What
+// is too old to tell is waited for.
 func TestSeeClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.NewService().Client("doctor")
 		defer s.Close()
 		write := func(id string, off, ago time.Duration, vitals peer.Vitals) {
 			t.Helper()
-			value, err := json.Marshal(peer.Pulse{Owner: "host of " + id, Clock: time.Now().Add(off - ago), Every: 10 * time.Second, Vitals: vitals})
+			value, err := json.Marshal(peer.Pulse{
+				Owner: "host of " + id, Clock: time.Now().Add(off - ago),
+				Every: 10 * time.Second, Vitals: vitals,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,8 +37,10 @@ func TestSeeClocks(t *testing.T) {
 			t.Helper()
 			began := time.Now()
 			d := seeClocks(t.Context(), s, "own")
-			if d == nil || d.Here.Kind != kind || d.Here.With != with || d.Here.Against != against || !slices.Equal(d.Wrong, wrong) {
-				t.Errorf("after %v it sees %+v; want %v, with %d and against %d, and %q", time.Since(began), d, kind, with, against, wrong)
+			if d == nil || d.Here.Kind != kind || d.Here.With != with || d.Here.Against != against ||
+				!slices.Equal(d.Wrong, wrong) {
+				t.Errorf("after %v it sees %+v; want %v, with %d and against %d, and %q", time.Since(began), d, kind,
+					with, against, wrong)
 			}
 		}
 		see(clocks.Alone, 0, 0)

@@ -23,7 +23,10 @@ func lastOf(err error) string {
 	} else if at >= 0 {
 		return silent
 	}
-	for _, prefix := range []string{"connect: ", "read: ", "write: ", "login: ", store.ErrRefused.Error() + ": ", store.ErrUnavailable.Error() + ": "} {
+	for _, prefix := range []string{
+		"connect: ", "read: ", "write: ", "login: ", store.ErrRefused.Error() + ": ",
+		store.ErrUnavailable.Error() + ": ",
+	} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	if late { // what was tried before the time was over tells more
@@ -43,7 +46,8 @@ type Nodes struct {
 
 func (n Nodes) check() (all []Finding) {
 	all = append(all, OK.about("members", "%d alive", n.Members))
-	const more = "create a sequencer whose layout has more node bits, or run fewer nodes; with --wait nodes wait in line"
+	const more = "create a sequencer whose layout has more node bits, or run fewer nodes; with --wait nodes wait " +
+		"in line"
 	free := n.NodeIDs - int64(n.Live)
 	found := OK.about("node IDs", "%d of %d are free in the default sequencer", free, n.NodeIDs)
 	switch {
@@ -54,7 +58,8 @@ func (n Nodes) check() (all []Finding) {
 	}
 	all = append(all, found)
 	if n.Furthest > 3*n.Window+clocks.Skew {
-		all = append(all, Warn.about("node IDs", "one was used until %v from now, by this machine's clock", n.Furthest.Round(time.Second)).
+		all = append(all, Warn.about("node IDs", "one was used until %v from now, by this machine's clock",
+			n.Furthest.Round(time.Second)).
 			do("nothing, if this clock is right: another was ahead, and nobody uses that node ID until then"))
 	}
 	return all
@@ -68,15 +73,18 @@ type Clocks struct {
 
 func (c Clocks) check() (all []Finding) {
 	const about = "clocks"
-	const setRight = "correct it: run chrony or systemd-timesyncd on that machine; the node there gives IDs again within 5 s"
+	const setRight = "correct it: run chrony or systemd-timesyncd on that machine; the node there gives IDs again " +
+		"within 5 s"
 	switch v := c.Here; v.Kind {
 	case clocks.Ahead, clocks.Behind:
 		all = append(all, Fail.about(about, "this machine's clock is %s", v).do(setRight))
 	case clocks.Tied:
-		all = append(all, Warn.about(about, "no majority of the clocks agrees: %d of %d others agree with this machine's", v.With, v.Others).
+		all = append(all, Warn.about(about,
+			"no majority of the clocks agrees: %d of %d others agree with this machine's", v.With, v.Others).
 			do("correct the wrong clocks; until then all nodes serve, and their IDs carry different times"))
 	case clocks.Unclear:
-		all = append(all, Warn.about(about, "the other nodes have not reported their clocks lately").do("check that they reach the store, and look again"))
+		all = append(all, Warn.about(about, "the other nodes have not reported their clocks lately").
+			do("check that they reach the store, and look again"))
 	case clocks.Agreed:
 		all = append(all, OK.about(about, "this machine's clock agrees with %d of %d others", v.With, v.Others))
 	}
@@ -102,16 +110,19 @@ type Node struct {
 func (n Node) check() (all []Finding) {
 	switch {
 	case n.Over:
-		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("if this machine's clock is right, take IDs of another sequencer: firn sequencer create"))
+		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).
+			do("if this machine's clock is right, take IDs of another sequencer: firn sequencer create"))
 	case n.Why != "":
-		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("see its log; it becomes ready once the reason is gone"))
+		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).
+			do("see its log; it becomes ready once the reason is gone"))
 	default:
 		all = append(all, OK.about("node", "%s is ready", n.URL))
 	}
 	switch {
 	case n.Alive < 0: // unknown
 	case n.Dead > 0:
-		all = append(all, Warn.about("members", "%d alive, %d whose pulse is gone", n.Alive, n.Dead).do("the others remove them within --ttl; if not, see firn cluster status"))
+		all = append(all, Warn.about("members", "%d alive, %d whose pulse is gone", n.Alive, n.Dead).
+			do("the others remove them within --ttl; if not, see firn cluster status"))
 	default:
 		all = append(all, OK.about("members", "%d alive", n.Alive))
 	}

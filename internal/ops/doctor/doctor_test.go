@@ -32,11 +32,20 @@ func healthy() Seen {
 		Now:    now,
 		Clock:  &Clock{Synchronised: true, MaxError: 3 * time.Millisecond},
 		Layout: Layout{"default", now.AddDate(60, 0, 0)},
-		Files:  []Certificate{{Flag: "tls-cert", Path: "server.pem", Until: now.AddDate(1, 0, 0), Key: "server.key", KeyMode: 0o640}},
-		Limit:  &OpenFiles{Limit: 65536, Connections: 16384},
-		Data:   &DataDir{Path: "/var/lib/firn", Owner: "firn", Mode: 0o700, Room: &space.Room{Free: 50 << 30, Share: 0.5, Inodes: 1}, Fsync: time.Millisecond},
-		Ports:  []Port{{Flag: "http-addr", Address: ":8080"}},
-		Store:  &Store{Kind: stores.Etcd, Place: "/firn", Read: time.Millisecond, Servers: []Server{etcd(), etcd(), etcd()}},
+		Files: []Certificate{{
+			Flag: "tls-cert", Path: "server.pem", Until: now.AddDate(1, 0, 0), Key: "server.key",
+			KeyMode: 0o640,
+		}},
+		Limit: &OpenFiles{Limit: 65536, Connections: 16384},
+		Data: &DataDir{
+			Path: "/var/lib/firn", Owner: "firn", Mode: 0o700,
+			Room: &space.Room{Free: 50 << 30, Share: 0.5, Inodes: 1}, Fsync: time.Millisecond,
+		},
+		Ports: []Port{{Flag: "http-addr", Address: ":8080"}},
+		Store: &Store{
+			Kind: stores.Etcd, Place: "/firn", Read: time.Millisecond,
+			Servers: []Server{etcd(), etcd(), etcd()},
+		},
 		Quorum: threeMachines(),
 		Nodes:  &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Furthest: 25 * time.Second, Window: 30 * time.Second},
 		Clocks: &Clocks{Here: clocks.Verdict{Kind: clocks.Agreed, With: 2, Others: 2}},
@@ -56,13 +65,19 @@ func etcd(says ...func(*etcdstore.ServerReport)) Server {
 // threeMachines returns a quorum without a problem, of which this machine is one.
 func threeMachines() *Quorum {
 	machine := func(address string) quorum.Machine {
-		return quorum.Machine{Address: address, Role: quorum.Voter, Version: "v1.4.0", RoundTrip: 2 * time.Millisecond, Sync: time.Millisecond}
+		return quorum.Machine{
+			Address: address, Role: quorum.Voter, Version: "v1.4.0", RoundTrip: 2 * time.Millisecond,
+			Sync: time.Millisecond,
+		}
 	}
 	return &Quorum{
 		List: []string{"a:7420", "b:7420", "c:7420"},
 		Inspection: quorum.Inspection{
 			Self: "a:7420", Data: quorum.Data{Cluster: "x", State: "started"},
-			Status: quorum.Status{Cluster: "x", Majority: true, Record: []string{"a:7420", "b:7420", "c:7420"}, Machines: []quorum.Machine{machine("a:7420"), machine("b:7420"), machine("c:7420")}},
+			Status: quorum.Status{
+				Cluster: "x", Majority: true, Record: []string{"a:7420", "b:7420", "c:7420"},
+				Machines: []quorum.Machine{machine("a:7420"), machine("b:7420"), machine("c:7420")},
+			},
 		},
 	}
 }
@@ -78,7 +93,8 @@ func TestWhyThereIsNoMajority(t *testing.T) {
 		for i := range down {
 			q.Status.Machines[2-i].Err = syscall.ECONNREFUSED.Error()
 		}
-		if f := q.check()[0]; f.Level != Fail || f.Found != want || strings.HasPrefix(f.Do, "start the machines") != (down > 0) {
+		if f := q.check()[0]; f.Level != Fail || f.Found != want ||
+			strings.HasPrefix(f.Do, "start the machines") != (down > 0) {
 			t.Errorf("%d machines are down: %+v; want %q", down, f, want)
 		}
 	}
@@ -106,22 +122,40 @@ func TestEachWrongIsFound(t *testing.T) {
 	}{
 		{"clock that nobody keeps", func(s *Seen) { s.Clock.Synchronised = false }, Warn, "not synchronised", "chrony"},
 		{"poor clock", func(s *Seen) { s.Clock.MaxError = 2 * time.Second }, Warn, "wrong by 2s", "time sources"},
-		{"layout", func(s *Seen) { s.Layout.Until = now.AddDate(0, 6, 0) }, Warn, "ends in 181 days, on 2027-05-21", "later epoch"},
-		{"expired", func(s *Seen) { s.Files[0].Until = now.Add(-time.Hour) }, Fail, "server.pem expired on 2026-11-21", "renew"},
+		{"layout", func(s *Seen) {
+			s.Layout.Until = now.AddDate(0, 6, 0)
+		}, Warn, "ends in 181 days, on 2027-05-21", "later epoch"},
+		{"expired", func(s *Seen) {
+			s.Files[0].Until = now.Add(-time.Hour)
+		}, Fail, "server.pem expired on 2026-11-21", "renew"},
 		{"expires", func(s *Seen) { s.Files[0].Until = now.AddDate(0, 0, 7) }, Warn, "expires in 7 days", "renew"},
-		{"key for all", func(s *Seen) { s.Files[0].KeyMode = 0o644 }, Warn, "server.key, mode 0644", "chmod o= server.key"},
-		{"files", func(s *Seen) { s.Limit.Limit = 1024 }, Warn, "at most 1024; 16384 connections of callers need 16896", "ulimit -n 16896"},
-		{"no permission", func(s *Seen) { s.Data.Error = "permission denied" }, Fail, "/var/lib/firn: permission denied", "chown"},
+		{"key for all", func(s *Seen) {
+			s.Files[0].KeyMode = 0o644
+		}, Warn, "server.key, mode 0644", "chmod o= server.key"},
+		{"files", func(s *Seen) {
+			s.Limit.Limit = 1024
+		}, Warn, "at most 1024; 16384 connections of callers need 16896", "ulimit -n 16896"},
+		{"no permission", func(s *Seen) {
+			s.Data.Error = "permission denied"
+		}, Fail, "/var/lib/firn: permission denied", "chown"},
 		{"open directory", func(s *Seen) { s.Data.Mode = 0o755 }, Warn, "mode 0755", "chmod 700 /var/lib/firn"},
 		{"little room", func(s *Seen) { s.Data.Room.Free = 500 << 20 }, Warn, "500 MiB are free", "free some space"},
 		{"no room", func(s *Seen) { s.Data.Room.Free = 9 << 20 }, Fail, "9216 KiB are free", "free some space"},
-		{"a fifth is left", func(s *Seen) { s.Data.Room.Free, s.Data.Room.Share = 3<<30, 0.19 }, Warn, "3072 MiB are free", "free some space"},
+		{"a fifth is left", func(s *Seen) {
+			s.Data.Room.Free, s.Data.Room.Share = 3<<30, 0.19
+		}, Warn, "3072 MiB are free", "free some space"},
 		{"hardly an inode is left", func(s *Seen) { s.Data.Room.Inodes = 0.04 }, Fail, "4 % of the inodes", "inodes"},
-		{"full", func(s *Seen) { s.Data.Error, s.Data.Full = "no space left on device", true }, Fail, "/var/lib/firn: no space left", "free some space"},
+		{"full", func(s *Seen) {
+			s.Data.Error, s.Data.Full = "no space left on device", true
+		}, Fail, "/var/lib/firn: no space left", "free some space"},
 		{"slow disk", func(s *Seen) { s.Data.Fsync = 80 * time.Millisecond }, Warn, "takes 80ms", "faster"},
 		{"port taken", func(s *Seen) { s.Ports[0].InUse = true }, Fail, ":8080: another program", "--http-addr"},
-		{"port forbidden", func(s *Seen) { s.Ports[0].Error = "permission denied" }, Fail, ":8080: permission denied", "CAP_NET_BIND_SERVICE"},
-		{"one of three down", func(s *Seen) { s.Store.Servers[1].Err = errRefused }, Warn, "no answer: refused", "start it"},
+		{"port forbidden", func(s *Seen) {
+			s.Ports[0].Error = "permission denied"
+		}, Fail, ":8080: permission denied", "CAP_NET_BIND_SERVICE"},
+		{"one of three down", func(s *Seen) {
+			s.Store.Servers[1].Err = errRefused
+		}, Warn, "no answer: refused", "start it"},
 		{"old etcd", func(s *Seen) {
 			s.Store.Servers[1] = etcd(func(r *etcdstore.ServerReport) { r.TooOld = errors.New("it is 3.5.0") })
 		}, Fail, "it is 3.5.0", "upgrade"},
@@ -131,96 +165,169 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"large", func(s *Seen) {
 			s.Store.Servers[2] = etcd(func(r *etcdstore.ServerReport) { r.Size = 1500 << 20 })
 		}, Warn, "1500 MiB", "defragment"},
-		{"refused", func(s *Seen) { s.Store.Err = fmt.Errorf("read: %w: permission denied", store.ErrRefused) }, Fail, "permission denied", "readwrite /firn/"},
+		{"refused", func(s *Seen) {
+			s.Store.Err = fmt.Errorf("read: %w: permission denied", store.ErrRefused)
+		}, Fail, "permission denied", "readwrite /firn/"},
 		{"away", func(s *Seen) { s.Store.Err = errors.New("not in time") }, Fail, "not in time", "endpoint status"},
 		{"refused by PostgreSQL", func(s *Seen) {
-			s.Store = &Store{Kind: stores.Postgres, Place: "ids", Err: fmt.Errorf("read: %w: permission denied", store.ErrRefused)}
+			s.Store = &Store{
+				Kind: stores.Postgres, Place: "ids",
+				Err: fmt.Errorf("read: %w: permission denied", store.ErrRefused),
+			}
 		}, Fail, "permission denied", "access to the schema ids: firn gen sql --store"},
 		{"a password that is wrong", func(s *Seen) {
-			s.Store = &Store{Kind: stores.Postgres, Err: fmt.Errorf("read: %w: password authentication failed (SQLSTATE 28P01)", store.ErrRefused)}
+			s.Store = &Store{
+				Kind: stores.Postgres,
+				Err:  fmt.Errorf("read: %w: password authentication failed (SQLSTATE 28P01)", store.ErrRefused),
+			}
 		}, Fail, "access refused: password authentication failed", "--postgres-password-file"},
 		{"a user that a server does not know", func(s *Seen) {
 			s.Store.Servers[1].Err = errors.New("authentication failed, invalid user ID or password")
 		}, Fail, "invalid user", "--etcd-user"},
 		{"a login that fails at ZooKeeper", func(s *Seen) {
-			s.Store = &Store{Kind: stores.ZooKeeper, Err: fmt.Errorf("connect: %w: zk:2181: the login failed", store.ErrRefused)}
+			s.Store = &Store{
+				Kind: stores.ZooKeeper,
+				Err:  fmt.Errorf("connect: %w: zk:2181: the login failed", store.ErrRefused),
+			}
 		}, Fail, "access refused: zk:2181: the login failed", "--zookeeper-password-file"},
 		{"a pooler", func(s *Seen) {
 			s.Store = &Store{Kind: stores.Postgres, Err: fmt.Errorf("read: %w: there is a pooler", store.ErrRefused)}
 		}, Fail, "access refused: there is a pooler", "correct that at the server"},
 		{"a standby alone", func(s *Seen) {
-			s.Store = &Store{Kind: stores.Postgres, Err: fmt.Errorf("read: %w: the server db is a standby: %w", store.ErrUnavailable, context.DeadlineExceeded)}
+			s.Store = &Store{Kind: stores.Postgres, Err: fmt.Errorf("read: %w: the server db is a standby: %w",
+				store.ErrUnavailable, context.DeadlineExceeded)}
 		}, Fail, "no answer: the server db is a standby", "its primary must run"},
 		{"a store that is silent", func(s *Seen) {
-			s.Store = &Store{Kind: stores.ZooKeeper, Err: fmt.Errorf("connect: %w: %w", store.ErrUnavailable, context.DeadlineExceeded)}
+			s.Store = &Store{
+				Kind: stores.ZooKeeper,
+				Err:  fmt.Errorf("connect: %w: %w", store.ErrUnavailable, context.DeadlineExceeded),
+			}
 		}, Fail, "no answer: no answer in time", "more than half"},
 		{"PostgreSQL is full of connections", func(s *Seen) {
-			server := postgresServer(pgstore.ServerReport{Server: "db:5432", Version: "15.6", Connections: 95, MaxConns: 100})
+			server := postgresServer(pgstore.ServerReport{
+				Server: "db:5432", Version: "15.6", Connections: 95,
+				MaxConns: 100,
+			})
 			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Servers: []Server{server}}
 		}, Warn, "95 of its 100 connections", "max_connections"},
 		{"PostgreSQL has a long transaction", func(s *Seen) {
-			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Wrong: postgresWrong(pgstore.Report{Oldest: time.Hour, Who: `process 17, "psql", active`})}
+			s.Store = &Store{
+				Kind: stores.Postgres, Place: "firn",
+				Wrong: postgresWrong(pgstore.Report{Oldest: time.Hour, Who: `process 17, "psql", active`}),
+			}
 		}, Warn, `open for 1h0m0s (process 17, "psql", active)`, "pg_terminate_backend"},
 		{"PostgreSQL removes nothing", func(s *Seen) {
-			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Wrong: postgresWrong(pgstore.Report{Oldest: time.Second, Dead: 300_000})}
+			s.Store = &Store{
+				Kind: stores.Postgres, Place: "firn",
+				Wrong: postgresWrong(pgstore.Report{Oldest: time.Second, Dead: 300_000}),
+			}
 		}, Warn, "keep 300000 former versions", "pg_replication_slots"},
-		{"PostgreSQL is away", func(s *Seen) { s.Store = &Store{Kind: stores.Postgres, Err: errors.New("not in time")} }, Fail, "not in time", "its primary must run"},
+		{"PostgreSQL is away", func(s *Seen) {
+			s.Store = &Store{Kind: stores.Postgres, Err: errors.New("not in time")}
+		}, Fail, "not in time", "its primary must run"},
 		{"a server of ZooKeeper is down", func(s *Seen) {
 			up := zookeeperServer(zkstore.ServerReport{Server: "zk-1:2181", Version: "3.8.0", Mode: "leader"})
-			s.Store = &Store{Kind: stores.ZooKeeper, Place: "/firn", Servers: []Server{up, up, {Address: "zk-3:2181", Err: errRefused}}}
+			s.Store = &Store{
+				Kind: stores.ZooKeeper, Place: "/firn",
+				Servers: []Server{up, up, {Address: "zk-3:2181", Err: errRefused}},
+			}
 		}, Warn, "no answer: refused", "start it, or correct --store"},
 		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
 		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more node bits"},
 		{"no node IDs", func(s *Seen) { s.Nodes.Live = 1024 }, Fail, "0 of 1024 are free", "--wait"},
-		{"used far ahead", func(s *Seen) { s.Nodes.Furthest = time.Hour }, Warn, "until 1h0m0s from now", "nobody uses that node ID until then"},
+		{"used far ahead", func(s *Seen) {
+			s.Nodes.Furthest = time.Hour
+		}, Warn, "until 1h0m0s from now", "nobody uses that node ID until then"},
 		{"ahead", func(s *Seen) {
 			s.Clocks.Here = clocks.Verdict{Kind: clocks.Ahead, Offset: time.Hour, Against: 2, Others: 2}
 		}, Fail, "this machine's clock is 1h0m ahead of 2 of 2 others", "correct it"},
 		{"behind", func(s *Seen) {
 			s.Clocks.Here = clocks.Verdict{Kind: clocks.Behind, Offset: -time.Hour, Against: 2, Others: 2}
 		}, Fail, "this machine's clock is 1h0m behind 2 of 2 others", "correct it"},
-		{"a copied directory", func(s *Seen) { s.Data.Place = errors.New("d: it is a copy, or was moved; use the original") }, Fail, "it is a copy", "use the original"},
-		{"no majority", func(s *Seen) { s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3} }, Warn, "no majority of the clocks agrees: 1 of 3", "correct the wrong clocks"},
-		{"old pulses", func(s *Seen) { s.Clocks.Here.Kind = clocks.Unclear }, Warn, "have not reported their clocks lately", "reach the store"},
-		{"another is late", func(s *Seen) { s.Clocks.Wrong = []string{"the clock of b is 1h0m behind 2 of 2 others"} }, Warn, "the clock of b is", "on that machine"},
-		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
-		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
+		{"a copied directory", func(s *Seen) {
+			s.Data.Place = errors.New("d: it is a copy, or was moved; use the original")
+		}, Fail, "it is a copy", "use the original"},
+		{"no majority", func(s *Seen) {
+			s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3}
+		}, Warn, "no majority of the clocks agrees: 1 of 3", "correct the wrong clocks"},
+		{"old pulses", func(s *Seen) {
+			s.Clocks.Here.Kind = clocks.Unclear
+		}, Warn, "have not reported their clocks lately", "reach the store"},
+		{"another is late", func(s *Seen) {
+			s.Clocks.Wrong = []string{"the clock of b is 1h0m behind 2 of 2 others"}
+		}, Warn, "the clock of b is", "on that machine"},
+		{"not ready", func(s *Seen) {
+			s.Node.Why = "no node ID is free"
+		}, Fail, "is not ready: no node ID is free", "its log"},
+		{"time is over", func(s *Seen) {
+			s.Node.Why, s.Node.Over = "its time ended", true
+		}, Fail, "is not ready: its time ended", "another sequencer"},
 		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
 		{"problem", func(s *Seen) {
-			s.Node.Problems = []calls.Problem{{Level: calls.Failing, Kind: calls.ClockProblem, Effect: "b gives no IDs", Cause: "its clock is 1h0m behind 2 of 2 others", Do: "Correct it.", Link: "L"}}
+			s.Node.Problems = []calls.Problem{{
+				Level: calls.Failing, Kind: calls.ClockProblem, Effect: "b gives no IDs",
+				Cause: "its clock is 1h0m behind 2 of 2 others", Do: "Correct it.", Link: "L",
+			}}
 		}, Warn, "b gives no IDs: its clock is 1h0m behind 2 of 2 others", "Correct it. L"},
 		{"no data here", func(s *Seen) {
-			s.Data.System = errors.New("a node can't keep data on windows; want Linux or macOS, or an etcd cluster elsewhere")
+			s.Data.System = errors.New("a node can't keep data on windows; want Linux or macOS, or an etcd cluster " +
+				"elsewhere")
 		}, Fail, "can't keep data on windows", "etcd cluster elsewhere"},
 		{"data of a quorum", func(s *Seen) {
 			s.Data.Alone = errors.New("the directory d belongs to the quorum of a:1; start it with --quorum")
 		}, Fail, "belongs to the quorum of a:1", "start it with --quorum"},
-		{"no majority yet", func(s *Seen) { s.Quorum.Status.Majority = false }, Fail, "no majority of the machines of the quorum works yet", "see below"},
-		{"several are this machine", func(s *Seen) { s.Quorum.SelfErr = errors.New("a and b are this machine") }, Fail, "a and b are", "--quorum-addr"},
-		{"a machine is silent", func(s *Seen) { s.Quorum.Status.Machines[1].Err = "connection refused" }, Warn, "no answer: connection refused", "firewalls"},
+		{"no majority yet", func(s *Seen) {
+			s.Quorum.Status.Majority = false
+		}, Fail, "no majority of the machines of the quorum works yet", "see below"},
+		{"several are this machine", func(s *Seen) {
+			s.Quorum.SelfErr = errors.New("a and b are this machine")
+		}, Fail, "a and b are", "--quorum-addr"},
+		{"a machine is silent", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Err = "connection refused"
+		}, Warn, "no answer: connection refused", "firewalls"},
 		{"a machine has another key", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "b:7420 has another key than this machine; give all the same", []string{"b:7420"}
+			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "b:7420 has another key than this machine; give all "+
+				"the same", []string{"b:7420"}
 		}, Fail, "has another key than this machine", "give all the same"},
 		{"another program is at its address", func(s *Seen) {
 			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "it answered 404", []string{"b:7420"}
 		}, Fail, "it answered 404", "same key"},
-		{"a machine waits", func(s *Seen) { s.Quorum.Status.Machines[1].Doing = "it is catching up" }, Warn, "waiting: it is catching up", "continues"},
-		{"another is one of them", func(s *Seen) { s.Quorum.List[1] = "d:7420" }, Warn, "kept by a:7420,b:7420,c:7420, and --quorum is a:7420,d:7420,c:7420", "--quorum a:7420,b:7420,c:7420"},
-		{"the disk of another is slow", func(s *Seen) { s.Quorum.Status.Machines[1].Sync = 210 * time.Millisecond }, Warn, "takes 210ms", "faster disk"},
+		{"a machine waits", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Doing = "it is catching up"
+		}, Warn, "waiting: it is catching up", "continues"},
+		{"another is one of them", func(s *Seen) {
+			s.Quorum.List[1] = "d:7420"
+		}, Warn, "kept by a:7420,b:7420,c:7420, and --quorum is a:7420,d:7420,c:7420", "--quorum a:7420,b:7420,c:7420"},
+		{"the disk of another is slow", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Sync = 210 * time.Millisecond
+		}, Warn, "takes 210ms", "faster disk"},
 		{"a clock that others contradict", func(s *Seen) {
 			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = -4*time.Second, 300*time.Millisecond
 		}, Warn, "the clock of b:7420 is 4s behind 2 of 2 others", "on that machine"},
-		{"a clock that others contradict by much", func(s *Seen) { s.Quorum.Status.Machines[2].Clock = time.Hour }, Warn, "the clock of c:7420 is 1h0m ahead of 2 of 2 others", "on that machine"},
+		{"a clock that others contradict by much", func(s *Seen) {
+			s.Quorum.Status.Machines[2].Clock = time.Hour
+		}, Warn, "the clock of c:7420 is 1h0m ahead of 2 of 2 others", "on that machine"},
 		{"this clock, which others contradict", func(s *Seen) {
 			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = time.Hour, time.Hour
 		}, Fail, "the clock of this machine is 1h0m behind 2 of 2 others", "on that machine"},
-		{"clocks of which no majority agrees", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = time.Hour, -time.Hour
-		}, Warn, "no majority of the machines' clocks agrees: that of b:7420 is 2h0m ahead of that of c:7420", "on all machines"},
-		{"data of another cluster", func(s *Seen) { s.Quorum.Data.Cluster = "y" }, Fail, "belongs to cluster y, and the other machines to x", "a directory of its own"},
-		{"data that is lost", func(s *Seen) { s.Quorum.Data.State = "lost" }, Warn, "its log is gone", "replaces itself"},
-		{"data of a machine that was removed", func(s *Seen) { s.Quorum.Data.State = "removed" }, Warn, "was removed from cluster x", "firn quorum replace"},
-		{"data that can't be read", func(s *Seen) { s.Quorum.DataErr = errors.New("quorum.json can't be read: x; restore it") }, Fail, "can't be read: x", "restore it"},
+		{
+			"clocks of which no majority agrees", func(s *Seen) {
+				s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = time.Hour, -time.Hour
+			}, Warn, "no majority of the machines' clocks agrees: that of b:7420 is 2h0m ahead of that of c:7420",
+			"on all machines",
+		},
+		{"data of another cluster", func(s *Seen) {
+			s.Quorum.Data.Cluster = "y"
+		}, Fail, "belongs to cluster y, and the other machines to x", "a directory of its own"},
+		{"data that is lost", func(s *Seen) {
+			s.Quorum.Data.State = "lost"
+		}, Warn, "its log is gone", "replaces itself"},
+		{"data of a machine that was removed", func(s *Seen) {
+			s.Quorum.Data.State = "removed"
+		}, Warn, "was removed from cluster x", "firn quorum replace"},
+		{"data that can't be read", func(s *Seen) {
+			s.Quorum.DataErr = errors.New("quorum.json can't be read: x; restore it")
+		}, Fail, "can't be read: x", "restore it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := healthy()
@@ -231,7 +338,8 @@ func TestEachWrongIsFound(t *testing.T) {
 					wrong = append(wrong, f)
 				}
 			}
-			if len(wrong) != 1 || wrong[0].Level != tt.level || !strings.Contains(wrong[0].Found, tt.found) || !strings.Contains(wrong[0].Do, tt.toDo) {
+			if len(wrong) != 1 || wrong[0].Level != tt.level || !strings.Contains(wrong[0].Found, tt.found) ||
+				!strings.Contains(wrong[0].Do, tt.toDo) {
 				t.Errorf("found %+v; want one %s with %q and %q", wrong, tt.level, tt.found, tt.toDo)
 			}
 		})
@@ -271,7 +379,10 @@ func TestLimitsOfChecks(t *testing.T) {
 	silent := threeMachines() // before the first start of all: nothing has failed
 	silent.Data, silent.Status.Cluster, silent.Status.Majority = quorum.Data{State: "empty"}, "", false
 	for i := range silent.Status.Machines {
-		silent.Status.Machines[i] = quorum.Machine{Address: silent.Status.Machines[i].Address, Err: "connection refused"}
+		silent.Status.Machines[i] = quorum.Machine{
+			Address: silent.Status.Machines[i].Address,
+			Err:     "connection refused",
+		}
 	}
 	var levels strings.Builder
 	for _, f := range silent.check() {
@@ -299,16 +410,24 @@ func TestSealKeysThatOthersCanRead(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path, tokens := filepath.Join(dir, "seal.keys"), filepath.Join(dir, "tokens.yaml")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, nil, 0o600), os.WriteFile(tokens, nil, 0o600)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, nil, 0o600),
+		os.WriteFile(tokens, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[os.FileMode]string{0o600: "", 0o640: "", 0o644: "everybody can read " + path + ", mode 0644"} {
+	for mode, want := range map[os.FileMode]string{
+		0o600: "", 0o640: "",
+		0o644: "everybody can read " + path + ", mode 0644",
+	} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		c := Config{SealKeyFile: path, TokensFile: tokens, Choice: stores.Choice{Etcd: etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}}}
+		c := Config{
+			SealKeyFile: path, TokensFile: tokens,
+			Choice: stores.Choice{Etcd: etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}},
+		}
 		all, err := c.Warnings()
-		if err != nil || len(all) > 0 != (want != "") || len(all) > 0 && (all[0].Found != want || all[0].About != AboutSealKeys || all[0].Do != "chmod o-r "+path) {
+		if err != nil || len(all) > 0 != (want != "") ||
+			len(all) > 0 && (all[0].Found != want || all[0].About != AboutSealKeys || all[0].Do != "chmod o-r "+path) {
 			t.Errorf("mode %v: %+v, %v; want %q", mode, all, err, want)
 		}
 	}

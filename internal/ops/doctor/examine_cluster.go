@@ -82,7 +82,8 @@ func seePort(flag, address string) Port {
 
 // ask reads the answer of the node at an address. It accepts any certificate: the address is on this machine.
 func ask(ctx context.Context, a Address, path string) (status int, body []byte, err error) {
-	base, transport := a.URL, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	base, transport := a.URL,
+		&http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	if socket, err := unixsocket.Parse(a.At); err == nil {
 		base, transport = unixsocket.URL, unixsocket.Transport(transport, socket)
 	}
@@ -232,8 +233,8 @@ func (c Config) seeNodes(ctx context.Context, s store.Store) *Nodes {
 // lookEach is how often pulses are read again while they are too old to tell the time.
 const lookEach = 250 * time.Millisecond
 
-// seeClocks compares this machine's clock with those of members, except that of the node here; nil: unknown. If what they
-// wrote last is too old to tell, it waits until they have written again.
+// seeClocks compares this machine's clock with those of members, except that of the node here; nil: unknown. If what
+// they wrote last is too old to tell, it waits until they have written again.
 func seeClocks(ctx context.Context, s store.Store, own string) *Clocks {
 	type sight struct {
 		version store.Version

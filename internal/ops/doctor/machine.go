@@ -22,7 +22,8 @@ func (c Clock) check() Finding {
 	switch {
 	case !c.Synchronised:
 		return Warn.about("clock", "not synchronised, according to the kernel").
-			do("run chrony, ntpd or systemd-timesyncd (for a container or a virtual machine: on its host); a wrong clock causes no duplicates, but wrong times in IDs, and other nodes may refuse this node")
+			do("run chrony, ntpd or systemd-timesyncd (for a container or a virtual machine: on its host); a wrong " +
+				"clock causes no duplicates, but wrong times in IDs, and other nodes may refuse this node")
 	case c.MaxError > poorClock:
 		return Warn.about("clock", "synchronised, but it may be wrong by %v", c.MaxError.Round(time.Millisecond)).
 			do("check its time sources: chronyc sources, or timedatectl timesync-status")
@@ -38,7 +39,8 @@ type Layout struct {
 
 func (l Layout) check(now time.Time) Finding {
 	if left := l.Until.Sub(now); left < 365*24*time.Hour {
-		return Warn.about("layout", "%s: its time ends in %s, on %s", l.Name, days(left), l.Until.UTC().Format(time.DateOnly)).
+		return Warn.about("layout", "%s: its time ends in %s, on %s", l.Name, days(left),
+			l.Until.UTC().Format(time.DateOnly)).
 			do("prepare a sequencer with a later epoch or more time bits; after that day this one has no more IDs")
 	}
 	return OK.about("layout", "%s, until %s", l.Name, l.Until.UTC().Format(time.DateOnly))
@@ -69,7 +71,8 @@ func (c Certificate) check(now time.Time) (all []Finding) {
 		all = append(all, OK.about(c.Flag, "%s is good until %s", c.Path, day))
 	}
 	if c.KeyMode.Perm()&0o007 != 0 {
-		all = append(all, Warn.about(c.Flag, "everybody on this machine can use the key %s, mode %04o", c.Key, c.KeyMode.Perm()).do("chmod o= "+c.Key))
+		all = append(all, Warn.about(c.Flag, "everybody on this machine can use the key %s, mode %04o", c.Key,
+			c.KeyMode.Perm()).do("chmod o= "+c.Key))
 	}
 	return all
 }
@@ -86,8 +89,10 @@ const beside = 512
 func (o OpenFiles) check() Finding {
 	needed := uint64(o.Connections) + beside
 	if o.Limit < needed {
-		return Warn.about("open files", "at most %d; %d connections of callers need %d", o.Limit, o.Connections, needed).
-			do(fmt.Sprintf("ulimit -n %d, or LimitNOFILE=%[1]d in the unit, or a smaller --max-connections; the unit of the packages has its own limit", needed))
+		return Warn.about("open files", "at most %d; %d connections of callers need %d", o.Limit,
+			o.Connections, needed).
+			do(fmt.Sprintf("ulimit -n %d, or LimitNOFILE=%[1]d in the unit, or a smaller --max-connections; the unit "+
+				"of the packages has its own limit", needed))
 	}
 	return OK.about("open files", "at most %d, %d are needed", o.Limit, needed)
 }
@@ -124,11 +129,13 @@ func (d DataDir) check() (all []Finding) {
 	case d.Full:
 		return []Finding{Fail.about("disk", "%s: %s", d.Path, d.Error).do(makeRoom)}
 	case d.Error != "":
-		return []Finding{Fail.about(about, "%s: %s", d.Path, d.Error).do("make the user of firn its owner, as with: chown -R firn: " + d.Path)}
+		return []Finding{Fail.about(about, "%s: %s", d.Path, d.Error).
+			do("make the user of firn its owner, as with: chown -R firn: " + d.Path)}
 	case d.Absent:
 		all = append(all, OK.about(about, "%s is not there yet; firn serve makes it", d.Path))
 	case d.Mode.Perm()&0o077 != 0:
-		all = append(all, Warn.about(about, "%s, mode %04o: other users can access it", d.Path, d.Mode.Perm()).do("chmod 700 "+d.Path))
+		all = append(all, Warn.about(about, "%s, mode %04o: other users can access it", d.Path, d.Mode.Perm()).
+			do("chmod 700 "+d.Path))
 	case d.InUse:
 		all = append(all, OK.about(about, "%s of %s, in use by a node", d.Path, d.Owner))
 	default:
@@ -179,13 +186,16 @@ func (p Port) check() Finding {
 	case p.Passed:
 		return OK.about(p.Flag, "%s: systemd listens, and passes the socket to the node", p.Address)
 	case p.Error != "" && unixsocket.Is(p.Address):
-		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).do("choose a path in a directory that this user can write, such as /run/firn")
+		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).
+			do("choose a path in a directory that this user can write, such as /run/firn")
 	case p.Error != "":
-		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).do("choose another address with --" + p.Flag + "; ports below 1024 need CAP_NET_BIND_SERVICE")
+		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).
+			do("choose another address with --" + p.Flag + "; ports below 1024 need CAP_NET_BIND_SERVICE")
 	case p.InUse && p.Firn:
 		return OK.about(p.Flag, "%s: a node serves there", p.Address)
 	case p.InUse:
-		return Fail.about(p.Flag, "%s: another program listens there", p.Address).do("end it (ss -ltnxp shows it), or choose another address with --" + p.Flag)
+		return Fail.about(p.Flag, "%s: another program listens there", p.Address).
+			do("end it (ss -ltnxp shows it), or choose another address with --" + p.Flag)
 	}
 	return OK.about(p.Flag, "%s is free", p.Address)
 }

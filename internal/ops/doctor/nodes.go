@@ -23,14 +23,18 @@ func CheckNodes(nodes []NodeSeen) (all []Finding) {
 			all = append(all, node.silent(nodesAbout))
 			continue
 		case len(node.Status.Members) == 0:
-			all = append(all, Warn.about(nodesAbout, "%s knows no member of its cluster yet", node.URL).do("look again once it is ready"))
+			all = append(all, Warn.about(nodesAbout, "%s knows no member of its cluster yet", node.URL).
+				do("look again once it is ready"))
 			continue
 		}
-		all = append(all, OK.about(nodesAbout, "%s belongs to a cluster; members: %d", node.URL, len(node.Status.Members)))
+		all = append(all,
+			OK.about(nodesAbout, "%s belongs to a cluster; members: %d", node.URL, len(node.Status.Members)))
 		for _, other := range nodes[:i] {
 			if other.Err == nil && len(other.Status.Members) > 0 && !node.sameCluster(other) {
-				all = append(all, Fail.about(nodesAbout, "%s and %s belong to two clusters, which give the same IDs", other.URL, node.URL).
-					do("take no IDs from both: give all nodes one store, by --store, --etcd or --quorum, or send callers to only one of them"))
+				all = append(all, Fail.about(nodesAbout, "%s and %s belong to two clusters, which give the same IDs",
+					other.URL, node.URL).
+					do("take no IDs from both: give all nodes one store, by --store, --etcd or --quorum, or send "+
+						"callers to only one of them"))
 			}
 		}
 	}
@@ -39,7 +43,8 @@ func CheckNodes(nodes []NodeSeen) (all []Finding) {
 
 // silent is the finding about a node that says nothing.
 func (n NodeSeen) silent(about string) Finding {
-	return Fail.about(about, "%s does not say its cluster: %v", n.URL, n.Err).do("check the address, which is that for administrators, and --token-file")
+	return Fail.about(about, "%s does not say its cluster: %v", n.URL, n.Err).
+		do("check the address, which is that for administrators, and --token-file")
 }
 
 // sameCluster reports whether two nodes are of one cluster: they know a member in common, whose ID is by chance. Their

@@ -35,7 +35,9 @@ func (c Config) seeQuorum(ctx context.Context) *Quorum {
 // seePort tries to listen where this machine does for the others.
 func (q *Quorum) seePort() Port {
 	p := seePort("quorum-listen", q.Listen)
-	p.Firn = slices.ContainsFunc(q.Status.Machines, func(m quorum.Machine) bool { return m.Address == q.Self && m.Err == "" })
+	p.Firn = slices.ContainsFunc(q.Status.Machines, func(m quorum.Machine) bool {
+		return m.Address == q.Self && m.Err == ""
+	})
 	return p
 }
 
@@ -71,7 +73,8 @@ func (q Quorum) check() (all []Finding) {
 	}
 	if slices.ContainsFunc(q.Status.Record, func(m string) bool { return !slices.Contains(q.List, m) }) {
 		record := strings.Join(q.Status.Record, ",")
-		add(Warn.about(about, "the cluster's data is kept by %s, and --quorum is %s", record, strings.Join(q.List, ",")).do("give every node --quorum " + record))
+		add(Warn.about(about, "the cluster's data is kept by %s, and --quorum is %s", record,
+			strings.Join(q.List, ",")).do("give every node --quorum " + record))
 	}
 	all = append(all, q.checkClocks()...)
 	if f, ok := q.checkData(); ok {
@@ -94,9 +97,11 @@ func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {
 	switch {
 	case slices.Contains(q.Strangers, m.Address):
 		what, do, _ := strings.Cut(strings.TrimPrefix(m.Err, m.Address+" "), "; ")
-		return []Finding{Fail.about(m.Address, "%s", what).do(cmp.Or(do, "give all machines the same key and the same --quorum"))}
+		return []Finding{Fail.about(m.Address, "%s", what).
+			do(cmp.Or(do, "give all machines the same key and the same --quorum"))}
 	case m.Err != "":
-		return []Finding{Warn.about(m.Address, "no answer: %s", m.Err).do("start firn serve there; if it runs, look at its name, its port and the firewalls in between")}
+		return []Finding{Warn.about(m.Address, "no answer: %s", m.Err).
+			do("start firn serve there; if it runs, look at its name, its port and the firewalls in between")}
 	}
 	about := string(m.Role)
 	if m.Leader {
@@ -105,18 +110,20 @@ func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {
 	text := fmt.Sprintf("%s, %s, answers in %v", about, m.Version, m.RoundTrip.Round(10*time.Microsecond))
 	switch {
 	case m.Doing != "":
-		all = append(all, Warn.about(m.Address, "%s; waiting: %s", text, m.Doing).do("it continues once the reason is gone"))
+		all = append(all,
+			Warn.about(m.Address, "%s; waiting: %s", text, m.Doing).do("it continues once the reason is gone"))
 	default:
 		all = append(all, OK.about(m.Address, "%s", text))
 	}
 	if m.Sync > slowFsync {
-		all = append(all, Warn.about(m.Address, "a write to its disk takes %v", m.Sync.Round(time.Millisecond)).do(slowFsyncDoes))
+		all = append(all,
+			Warn.about(m.Address, "a write to its disk takes %v", m.Sync.Round(time.Millisecond)).do(slowFsyncDoes))
 	}
 	return all
 }
 
-// checkClocks compares the clocks of the machines that answer, and of this one. More than half that agree are right: only the
-// others are found to be wrong.
+// checkClocks compares the clocks of the machines that answer, and of this one. More than half that agree are right:
+// only the others are found to be wrong.
 func (q Quorum) checkClocks() (all []Finding) {
 	const about = "clocks"
 	const here = "this machine"
@@ -139,7 +146,8 @@ func (q Quorum) checkClocks() (all []Finding) {
 		return far-doubt <= farClock
 	}
 	if far, doubt := apart(first, last); far-doubt <= farClock {
-		return []Finding{OK.about(about, "the machines' clocks are %v apart, give or take %v", far.Round(time.Millisecond), doubt.Round(100*time.Microsecond))}
+		return []Finding{OK.about(about, "the machines' clocks are %v apart, give or take %v",
+			far.Round(time.Millisecond), doubt.Round(100*time.Microsecond))}
 	}
 	middle := machines[len(machines)/2] // it belongs to any majority
 	right := 0
@@ -150,7 +158,9 @@ func (q Quorum) checkClocks() (all []Finding) {
 	}
 	if 2*right <= len(machines) {
 		far, _ := apart(last, first)
-		return []Finding{Warn.about(about, "no majority of the machines' clocks agrees: that of %s is %v ahead of that of %s", last.Address, calls.Rough(far), first.Address).
+		return []Finding{Warn.about(about,
+			"no majority of the machines' clocks agrees: that of %s is %v ahead of that of %s", last.Address,
+			calls.Rough(far), first.Address).
 			do("correct them: run chrony or systemd-timesyncd on all machines")}
 	}
 	for _, m := range machines {
@@ -165,7 +175,8 @@ func (q Quorum) checkClocks() (all []Finding) {
 		if m.Clock < middle.Clock {
 			way = "behind"
 		}
-		all = append(all, level.about(about, "the clock of %s is %v %s %d of %d others", m.Address, calls.Rough(far), way, right, len(machines)-1).
+		all = append(all, level.about(about, "the clock of %s is %v %s %d of %d others", m.Address, calls.Rough(far),
+			way, right, len(machines)-1).
 			do("correct it: run chrony or systemd-timesyncd on that machine"))
 	}
 	return all

@@ -19,11 +19,13 @@ func (c Config) Ready(ctx context.Context) error {
 	}
 	const other = "want a --metrics-addr that can be asked, such as 127.0.0.1:9100 or unix:/run/firn/metrics.sock"
 	if at.Passed {
-		return fmt.Errorf("systemd passes the socket of --%s, %s, whose address is not known here; %s", at.Flag, at.At, other)
+		return fmt.Errorf("systemd passes the socket of --%s, %s, whose address is not known here; %s",
+			at.Flag, at.At, other)
 	}
 	status, body, err := ask(ctx, at, "/readyz")
 	if c.wantsCertificate(err) {
-		return fmt.Errorf("%s requires a client certificate; want --metrics-addr unix:PATH, which requires none", at.URL)
+		return fmt.Errorf("%s requires a client certificate; want --metrics-addr unix:PATH, which requires none",
+			at.URL)
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err

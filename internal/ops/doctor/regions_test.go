@@ -12,11 +12,13 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
-// TestRegionsAreCompared is about nodes of several clusters: two that share node IDs are found, and sequencers that differ.
+// TestRegionsAreCompared is about nodes of several clusters: two that share node IDs are found, and sequencers that
+// differ.
 func TestRegionsAreCompared(t *testing.T) {
 	node := func(region cluster.Region, member string, sequencers ...calls.StatusSequencer) NodeSeen {
 		s := calls.Status{Members: []calls.StatusMember{{ID: member}}}
-		for _, q := range append([]calls.StatusSequencer{{Name: "default", Definition: cluster.Define(firn.Default)}}, sequencers...) {
+		for _, q := range append([]calls.StatusSequencer{{Name: "default", Definition: cluster.Define(firn.Default)}},
+			sequencers...) {
 			q.Region = region
 			s.Sequencers = append(s.Sequencers, q)
 		}
@@ -33,11 +35,24 @@ func TestRegionsAreCompared(t *testing.T) {
 		fails []string
 	}{
 		{[]NodeSeen{node(cluster.Region{Number: 2, Of: 8}, "a"), node(cluster.Region{Number: 3, Of: 8}, "b")}, nil},
-		{[]NodeSeen{node(cluster.Region{Number: 0, Of: 2}, "a"), node(cluster.Region{Number: 2, Of: 4}, "b"), node(cluster.Region{Number: 3, Of: 4}, "c")}, nil},
-		{[]NodeSeen{node(cluster.Region{Number: 2, Of: 8}, "a"), node(cluster.Region{Number: 2, Of: 8}, "b")}, []string{overlaps}},
-		{[]NodeSeen{node(cluster.Region{Number: 2, Of: 8}, "a"), node(cluster.Region{Number: 2, Of: 8}, "a")}, nil}, // of one cluster
-		{[]NodeSeen{node(cluster.Region{Number: 2, Of: 8}, "a"), node(cluster.Region{Number: 1, Of: 4}, "b")}, []string{overlaps}},
-		{[]NodeSeen{node(cluster.Region{}, "a"), node(cluster.Region{Number: 7, Of: 8}, "b"), node(cluster.Region{}, "c")}, []string{overlaps, overlaps, overlaps}},
+		{[]NodeSeen{
+			node(cluster.Region{Number: 0, Of: 2}, "a"), node(cluster.Region{Number: 2, Of: 4}, "b"),
+			node(cluster.Region{Number: 3, Of: 4}, "c"),
+		}, nil},
+		{
+			[]NodeSeen{node(cluster.Region{Number: 2, Of: 8}, "a"), node(cluster.Region{Number: 2, Of: 8}, "b")},
+			[]string{overlaps},
+		},
+		// of one cluster
+		{[]NodeSeen{node(cluster.Region{Number: 2, Of: 8}, "a"), node(cluster.Region{Number: 2, Of: 8}, "a")}, nil},
+		{
+			[]NodeSeen{node(cluster.Region{Number: 2, Of: 8}, "a"), node(cluster.Region{Number: 1, Of: 4}, "b")},
+			[]string{overlaps},
+		},
+		{[]NodeSeen{
+			node(cluster.Region{}, "a"), node(cluster.Region{Number: 7, Of: 8}, "b"),
+			node(cluster.Region{}, "c"),
+		}, []string{overlaps, overlaps, overlaps}},
 		{[]NodeSeen{
 			node(cluster.Region{Number: 2, Of: 8}, "a", orders(func(d *cluster.Definition) { d.Nodes = 100 })),
 			node(cluster.Region{Number: 3, Of: 8}, "b", orders(func(d *cluster.Definition) { d.Nodes = 64 })),
@@ -47,8 +62,12 @@ func TestRegionsAreCompared(t *testing.T) {
 			node(cluster.Region{Number: 3, Of: 8}, "b", orders(func(*cluster.Definition) {})),
 		}, []string{differs}},
 		{[]NodeSeen{ // these make different IDs
-			node(cluster.Region{Number: 2, Of: 8}, "a", orders(func(d *cluster.Definition) { d.Nodes, d.After = 100, 1<<40 })),
-			node(cluster.Region{Number: 3, Of: 8}, "b", orders(func(d *cluster.Definition) { d.Nodes, d.Prefix = 128, "ord" })),
+			node(cluster.Region{Number: 2, Of: 8}, "a", orders(func(d *cluster.Definition) {
+				d.Nodes, d.After = 100, 1<<40
+			})),
+			node(cluster.Region{Number: 3, Of: 8}, "b", orders(func(d *cluster.Definition) {
+				d.Nodes, d.Prefix = 128, "ord"
+			})),
 		}, nil},
 		{[]NodeSeen{{URL: "a", Err: errors.New("no answer")}, node(cluster.Region{}, "b")}, []string{"no answer"}},
 	} {
@@ -91,8 +110,14 @@ func TestNodesAreOfOneCluster(t *testing.T) {
 		{[]NodeSeen{node("a")}, nil},
 		{[]NodeSeen{node("a", "b"), node("b", "a"), node("c", "b", "a")}, nil},
 		{[]NodeSeen{node("a"), node("b")}, []string{"a and b belong to " + two}},
-		{[]NodeSeen{node("a", "b"), node("c"), node("b")}, []string{"a and c belong to " + two, "c and b belong to " + two}},
-		{[]NodeSeen{{URL: "a", Err: errors.New("no answer")}, node("b")}, []string{"a does not say its cluster: no answer"}},
+		{
+			[]NodeSeen{node("a", "b"), node("c"), node("b")},
+			[]string{"a and c belong to " + two, "c and b belong to " + two},
+		},
+		{
+			[]NodeSeen{{URL: "a", Err: errors.New("no answer")}, node("b")},
+			[]string{"a does not say its cluster: no answer"},
+		},
 		{[]NodeSeen{{URL: "a"}, node("b")}, []string{"a knows no member"}},
 	} {
 		var found []string

@@ -26,8 +26,8 @@ const (
 	removed  = "(removed)" // stands for a secret
 )
 
-// Add adds a secret of at least 6 bytes, as it is and in the forms in which programs write it: as part of a URL, of JSON, of a
-// quoted text, in hexadecimal digits, and in base64, alone or within more.
+// Add adds a secret of at least 6 bytes, as it is and in the forms in which programs write it: as part of a URL, of
+// JSON, of a quoted text, in hexadecimal digits, and in base64, alone or within more.
 func (s *Secrets) Add(secret string) {
 	if len(secret) < shortest {
 		return
@@ -37,7 +37,8 @@ func (s *Secrets) Add(secret string) {
 	}
 	quoted, _ := json.Marshal(secret) // a string has no error
 	for _, form := range []string{
-		secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(quoted), `"`), strings.Trim(strconv.Quote(secret), `"`),
+		secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(quoted), `"`),
+		strings.Trim(strconv.Quote(secret), `"`),
 		hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
 	} {
 		s.forms[form] = true
@@ -61,8 +62,8 @@ func (s *Secrets) AddPassword(path string) {
 // word matches what may be a key or a token.
 var word = regexp.MustCompile(`[A-Za-z0-9+/=_-]{16,}`)
 
-// AddKeys adds the keys and tokens in a file, in PEM or as words, with what those in base64 stand for; a file that can't be
-// read, or an empty path, adds none.
+// AddKeys adds the keys and tokens in a file, in PEM or as words, with what those in base64 stand for; a file that
+// can't be read, or an empty path, adds none.
 func (s *Secrets) AddKeys(path string) {
 	data := contents(path)
 	for rest := data; ; {
@@ -101,7 +102,9 @@ func (s *Secrets) AddURL(text string) {
 
 // Remove returns data with something else in the place of each secret.
 func (s *Secrets) Remove(data []byte) []byte {
-	longest := slices.SortedFunc(maps.Keys(s.forms), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	longest := slices.SortedFunc(maps.Keys(s.forms), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
 	for _, form := range longest {
 		data = stdbytes.ReplaceAll(data, []byte(form), []byte(removed))
 	}

@@ -26,9 +26,11 @@ func TestSecretsAreRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			for form, text := range map[string]string{
-				"raw": whole, "URL": url.QueryEscape(whole), "path": url.PathEscape(whole), "JSON": string(quoted), "quoted": fmt.Sprintf("%q", whole),
-				"hex": hex.EncodeToString([]byte(whole)), "HEX": fmt.Sprintf("%X", whole),
-				"base64": base64.StdEncoding.EncodeToString([]byte(whole)), "base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(whole)),
+				"raw": whole, "URL": url.QueryEscape(whole), "path": url.PathEscape(whole), "JSON": string(quoted),
+				"quoted": fmt.Sprintf("%q", whole),
+				"hex":    hex.EncodeToString([]byte(whole)), "HEX": fmt.Sprintf("%X", whole),
+				"base64":          base64.StdEncoding.EncodeToString([]byte(whole)),
+				"base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(whole)),
 			} {
 				if have := string(s.Remove([]byte(text))); !strings.Contains(have, removed) {
 					t.Errorf("%s, %d before and %d after: %s", form, before, after, have)
@@ -59,7 +61,8 @@ func TestSecretsAreFound(t *testing.T) {
 	for text, want := range map[string]string{
 		"p%40ss%2Fword": removed, "p@ss/word": removed, "hunter22": removed, "db:5432": "db:5432", "firn": "firn",
 		"correct horse": removed, "another line": "another line", "thisisnosecretatall": "thisisnosecretatall",
-		"bGV0IG1lIHRlbGwgeW91IGEgc2VjcmV0IHRoYXQgaXM=": removed, "let me tell you a secret that is": removed, "firn1-abcdefghijklmnop": removed,
+		"bGV0IG1lIHRlbGwgeW91IGEgc2VjcmV0IHRoYXQgaXM=": removed, "let me tell you a secret that is": removed,
+		"firn1-abcdefghijklmnop": removed,
 	} {
 		if have := string(s.Remove([]byte(text))); have != want {
 			t.Errorf("%q becomes %q; want %q", text, have, want)

@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/internal/test/zktest"
 )
 
-// The servers of a PostgreSQL and a ZooKeeper are found, with their versions and whether firn may use them; and it is told
-// when they are gone.
+// The servers of a PostgreSQL and a ZooKeeper are found, with their versions and whether firn may use them; and it is
+// told when they are gone.
 func TestServersOfStores(t *testing.T) {
 	testenv.Slow(t)
 	t.Cleanup(dbtest.RemoveTemplates)
@@ -24,11 +24,14 @@ func TestServersOfStores(t *testing.T) {
 	for name, start := range map[string]func() (s server, address, says, may string){
 		"PostgreSQL": func() (server, string, string, string) {
 			s := dbtest.StartPostgres(t)
-			return s, s.URL("postgres"), `^PostgreSQL \d+\.\d+.*, primary, without synchronous standbys, \d+ of 100 connections, answers in `, "can read and write tables in the schema firn"
+			return s, s.URL("postgres"),
+				`^PostgreSQL \d+\.\d+.*, primary, without synchronous standbys, \d+ of 100 connections, answers in `,
+				"can read and write tables in the schema firn"
 		},
 		"ZooKeeper": func() (server, string, string, string) {
 			s := zktest.Start(t)
-			return s, "zookeeper://" + s.Address() + "/ids", `^ZooKeeper 3\.\d+\.\d+, standalone, answers in `, "can read and write nodes below /ids"
+			return s, "zookeeper://" + s.Address() + "/ids", `^ZooKeeper 3\.\d+\.\d+, standalone, answers in `,
+				"can read and write nodes below /ids"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +45,8 @@ func TestServersOfStores(t *testing.T) {
 			var seen Seen
 			c.seeStore(t.Context(), &seen)
 			found := seen.Store.check()
-			if len(found) != 2 || found[0].About != s.Address() || !regexp.MustCompile(says).MatchString(found[0].Found) ||
+			if len(found) != 2 || found[0].About != s.Address() ||
+				!regexp.MustCompile(says).MatchString(found[0].Found) ||
 				found[1].Level == Fail || !regexp.MustCompile("^"+may).MatchString(found[1].Found) {
 				t.Errorf("found %+v; want a line like %s, and that it %s", found, says, may)
 			}

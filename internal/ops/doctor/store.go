@@ -66,7 +66,8 @@ var manuals = map[stores.Kind]struct{ name, data, start, login, grant, away stri
 // What errors of the stores' servers say, in the order etcd, ZooKeeper, PostgreSQL.
 var (
 	loginFailed = []string{"authentication failed", "the login failed", "SQLSTATE 28"}
-	noRight     = []string{"permission denied", "has no right"} // of PostgreSQL alone, which refuses for other reasons, too
+	// of PostgreSQL alone, which refuses for other reasons, too
+	noRight = []string{"permission denied", "has no right"}
 )
 
 func saysOneOf(err error, texts []string) bool {
@@ -113,10 +114,12 @@ func (s Store) check() (all []Finding) {
 	case s.Err != nil:
 		return append(all, Fail.about(m.name, "no answer: %s", lastOf(s.Err)).do(m.away))
 	case s.Read > slowRead:
-		return append(all, Warn.about(m.name, "can read and write %s; a read takes %v", data, s.Read.Round(time.Millisecond)).
-			do(fmt.Sprintf("check %s's disks and network; joining waits for it, giving IDs does not", m.name)))
+		return append(all,
+			Warn.about(m.name, "can read and write %s; a read takes %v", data, s.Read.Round(time.Millisecond)).
+				do(fmt.Sprintf("check %s's disks and network; joining waits for it, giving IDs does not", m.name)))
 	}
-	return append(all, OK.about(m.name, "can read and write %s; a read takes %v", data, s.Read.Round(10*time.Microsecond)))
+	return append(all,
+		OK.about(m.name, "can read and write %s; a read takes %v", data, s.Read.Round(10*time.Microsecond)))
 }
 
 // etcdServer is what a server of etcd says of itself.
@@ -133,11 +136,13 @@ func etcdServer(r etcdstore.ServerReport) Server {
 	}
 	for _, alarm := range r.Alarms {
 		add(Fail.about(r.Endpoint, "alarm: %s", alarm).
-			do("NOSPACE: compact and defragment it, or raise its quota, then etcdctl alarm disarm; CORRUPT: replace the member"))
+			do("NOSPACE: compact and defragment it, or raise its quota, then etcdctl alarm disarm; CORRUPT: replace " +
+				"the member"))
 	}
 	if r.Size > largeDB {
 		add(Warn.about(r.Endpoint, "its database takes %s", bytes(r.Size)).
-			do("compact it (--auto-compaction-retention) and defragment it, before it reaches its quota, by default 2 GiB"))
+			do("compact it (--auto-compaction-retention) and defragment it, before it reaches its quota, by " +
+				"default 2 GiB"))
 	}
 	return s
 }
@@ -163,12 +168,17 @@ const (
 func postgresWrong(r pgstore.Report) (all []Finding) {
 	const name = "PostgreSQL"
 	if r.Oldest > longTransaction {
-		all = append(all, Warn.about(name, "a transaction has been open for %v (%s): PostgreSQL keeps all rows written since, and lists of nodes get slower",
-			r.Oldest.Round(time.Minute), r.Who).do("end it, such as with SELECT pg_terminate_backend(PROCESS); idle_in_transaction_session_timeout prevents the next"))
+		all = append(all, Warn.about(name,
+			"a transaction has been open for %v (%s): PostgreSQL keeps all rows written since, and lists of nodes "+
+				"get slower",
+			r.Oldest.Round(time.Minute),
+			r.Who).do("end it, such as with SELECT pg_terminate_backend(PROCESS); idle_in_transaction_session_timeout "+
+			"prevents the next"))
 	}
 	if r.Dead > manyDead {
 		all = append(all, Warn.about(name, "its tables keep %d former versions of rows", r.Dead).
-			do("look for what keeps them: a long transaction (GRANT pg_read_all_stats lets firn's role see those of others), pg_prepared_xacts, pg_replication_slots, or autovacuum that is off"))
+			do("look for what keeps them: a long transaction (GRANT pg_read_all_stats lets firn's role see those of "+
+				"others), pg_prepared_xacts, pg_replication_slots, or autovacuum that is off"))
 	}
 	return all
 }

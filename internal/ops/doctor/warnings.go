@@ -35,16 +35,23 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 	if open := c.plainAddresses(); c.TokensFile != "" && len(open) > 0 {
 		warnings = append(warnings, Finding{
 			Level: Warn, About: AboutTokens, Found: "callers send them unencrypted to " + strings.Join(open, ", "),
-			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
+			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy " +
+				"for TLS on this machine only",
 		})
 	}
 	if c.SealKeyFile != "" && c.TokensFile == "" {
 		warnings = append(warnings, Finding{
-			Level: Warn, About: AboutSealKeys, Found: "without tokens, anyone who reaches this node can open sealed IDs, and seal IDs",
-			Do: "give --tokens, with the right open for those alone who may open IDs, or keep strangers away from this node",
+			Level: Warn, About: AboutSealKeys,
+			Found: "without tokens, anyone who reaches this node can open sealed IDs, and seal IDs",
+			Do: "give --tokens, with the right open for those alone who may open IDs, or keep strangers away from " +
+				"this node",
 		})
 	}
-	secrets := []stores.File{{Setting: AboutTokens, Path: c.TokensFile}, {Setting: AboutSealKeys, Path: c.SealKeyFile}, {Setting: aboutKey, Path: c.TLS.Key}}
+	secrets := []stores.File{
+		{Setting: AboutTokens, Path: c.TokensFile},
+		{Setting: AboutSealKeys, Path: c.SealKeyFile},
+		{Setting: aboutKey, Path: c.TLS.Key},
+	}
 	if keeps {
 		secrets = append([]stores.File{{Setting: aboutData, Path: c.DataDir}}, secrets...)
 	}
@@ -54,7 +61,8 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 			continue
 		}
 		warnings = append(warnings, Finding{
-			Level: Warn, About: f.Setting, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path, mode.Mode.Perm()), Do: mode.Do + " " + mode.Path,
+			Level: Warn, About: f.Setting, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path,
+				mode.Mode.Perm()), Do: mode.Do + " " + mode.Path,
 		})
 	}
 	return warnings, nil
@@ -66,7 +74,9 @@ func (c Config) plainAddresses() (all []string) {
 		return nil
 	}
 	for _, a := range c.Addresses {
-		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && !unixsocket.Is(a.At) && !a.Passed && a.Flag != "metrics-addr" { // callers send no tokens there
+		// callers send no tokens there
+		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && !unixsocket.Is(a.At) && !a.Passed &&
+			a.Flag != "metrics-addr" {
 			all = append(all, fmt.Sprintf("--%s %s", a.Flag, a.At))
 		}
 	}

@@ -20,7 +20,8 @@ func TestCheckerCounts(t *testing.T) {
 	want := func(what string, ids, duplicates, disorder int64) {
 		t.Helper()
 		if i, d, o := c.Counts(); i != ids || d != duplicates || o != disorder {
-			t.Errorf("%s: %d IDs, %d duplicates, %d out of order; want %d, %d, %d", what, i, d, o, ids, duplicates, disorder)
+			t.Errorf("%s: %d IDs, %d duplicates, %d out of order; want %d, %d, %d", what, i, d, o, ids,
+				duplicates, disorder)
 		}
 	}
 	c.Begin().End([]firn.ID{compose(t, 5, 1, 0), compose(t, 5, 1, 1)})

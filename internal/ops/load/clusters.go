@@ -6,15 +6,16 @@ import (
 	"github.com/firn-id/firn/internal/base/clusterid"
 )
 
-// Clusters compares the clusters in the answers to all connections. The zero value knows none. It is safe for concurrent use.
+// Clusters compares the clusters in the answers to all connections. The zero value knows none. It is safe for
+// concurrent use.
 type Clusters struct {
 	mu    sync.Mutex // guards what follows
 	known clusterid.Known
 	mixed *clusterid.MixedError // the first
 }
 
-// take takes note of the cluster in an answer of a server. A *CodeError is returned when the answer is to be dropped. Without
-// Clusters nothing is compared.
+// take takes note of the cluster in an answer of a server. A *CodeError is returned when the answer is to be dropped.
+// Without Clusters nothing is compared.
 func (c *Clusters) take(server, cluster string) error {
 	if c == nil {
 		return nil

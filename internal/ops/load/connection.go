@@ -70,7 +70,8 @@ func (p Protocol) Parse(text string) (*url.URL, error) {
 	u, err := url.Parse(full)
 	if err != nil || u.Scheme != p.clear && u.Scheme != p.secure || u.Hostname() == "" ||
 		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%.80q is not the URL of a server that speaks %s; want one such as %s, %s:// for TLS, or unix:/run/firn/firn.sock", text, p.Name, p.Default, p.secure)
+		return nil, fmt.Errorf("%.80q is not the URL of a server that speaks %s; want one such as %s, %s:// for TLS, "+
+			"or unix:/run/firn/firn.sock", text, p.Name, p.Default, p.secure)
 	}
 	if u.Port() == "" && p.Name != "http" {
 		return nil, fmt.Errorf("%.80q has no port; want one such as %s", text, p.Default)

@@ -42,7 +42,10 @@ func dialGRPC(u *url.URL, a Access) (Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &grpcConnection{conn: conn, firn: firnv1.NewFirnClient(conn), sequencer: a.Sequencer, server: u.String(), clusters: a.Clusters}
+	c := &grpcConnection{
+		conn: conn, firn: firnv1.NewFirnClient(conn), sequencer: a.Sequencer, server: u.String(),
+		clusters: a.Clusters,
+	}
 	if a.Token != "" {
 		c.metadata = metadata.Pairs("authorization", "Bearer "+a.Token)
 	}
@@ -66,7 +69,8 @@ func (c *grpcConnection) Take(ctx context.Context, ids []firn.ID) error {
 		}
 		return fill(ids, []int64{answer.GetId()})
 	}
-	answer, err := c.firn.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: c.sequencer, Count: int32(len(ids))}, grpc.Trailer(&trailer))
+	answer, err := c.firn.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: c.sequencer, Count: int32(len(ids))},
+		grpc.Trailer(&trailer))
 	if mixed := c.clusters.take(c.server, first(trailer.Get(clusterid.Trailer))); mixed != nil {
 		return mixed
 	}

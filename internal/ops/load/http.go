@@ -57,7 +57,10 @@ func dialHTTP(u *url.URL, a Access) (Connection, error) {
 	if u.Scheme == "unix" {
 		t = unixsocket.Transport(t, u.Path)
 	}
-	return &httpConnection{transport: t, base: base, token: a.Token, json: a.JSON, server: u.String(), clusters: a.Clusters}, nil
+	return &httpConnection{
+		transport: t, base: base, token: a.Token, json: a.JSON, server: u.String(),
+		clusters: a.Clusters,
+	}, nil
 }
 
 func (c *httpConnection) Close() { c.transport.CloseIdleConnections() }
@@ -120,7 +123,10 @@ func httpError(r *http.Response, body []byte) error {
 		Error struct{ Code, Message string }
 	}
 	if json.Unmarshal(body, &failure) != nil || failure.Error.Code == "" {
-		return &CodeError{fmt.Sprintf("http_%d", r.StatusCode), "the server answers " + r.Status + ", and not as a firn server does"}
+		return &CodeError{
+			fmt.Sprintf("http_%d", r.StatusCode),
+			"the server answers " + r.Status + ", and not as a firn server does",
+		}
 	}
 	return &CodeError{failure.Error.Code, failure.Error.Message}
 }

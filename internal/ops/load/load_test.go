@@ -127,7 +127,10 @@ func TestEveryProtocolBringsIDs(t *testing.T) {
 	for protocol, server := range servers {
 		for _, batch := range []int{1, 7, 1000} {
 			t.Run(fmt.Sprintf("%s, %d at once", protocol, batch), func(t *testing.T) {
-				r := result(t, load.Plan{Connect: connect(t, protocol, server, load.Access{}), Connections: 3, Batch: batch, Count: 2500})
+				r := result(t, load.Plan{
+					Connect: connect(t, protocol, server, load.Access{}), Connections: 3,
+					Batch: batch, Count: 2500,
+				})
 				if r.IDs != 2500 || r.Calls != int64((2500+batch-1)/batch) || r.Failed != 0 || len(r.Errors) != 0 {
 					t.Errorf("%+v; want 2500 IDs and no error", r)
 				}
@@ -135,7 +138,8 @@ func TestEveryProtocolBringsIDs(t *testing.T) {
 					t.Errorf("%+v, and %d descents; want no duplicate among 2500", r.Duplicates, r.Descents)
 				}
 				if r.Latency.Calls() != r.Calls || r.Latency.Max() <= 0 {
-					t.Errorf("the latency of %d calls, %v at most; there were %d", r.Latency.Calls(), r.Latency.Max(), r.Calls)
+					t.Errorf("the latency of %d calls, %v at most; there were %d", r.Latency.Calls(),
+						r.Latency.Max(), r.Calls)
 				}
 			})
 		}
@@ -152,7 +156,8 @@ func TestJSONOverHTTP(t *testing.T) {
 			_, _ = io.WriteString(w, `{"ids":[1,2],"ids_str":["1","2"]}`) // as an older server does
 		}))
 		defer s.Close()
-		if r := result(t, load.Plan{Connect: connect(t, "http", s.URL, a), Connections: 1, Batch: 2, Count: 2}); r.IDs != 2 {
+		if r := result(t,
+			load.Plan{Connect: connect(t, "http", s.URL, a), Connections: 1, Batch: 2, Count: 2}); r.IDs != 2 {
 			t.Errorf("%+v; want 2 IDs", r)
 		}
 	}
@@ -173,7 +178,8 @@ func TestDuplicatesAreFound(t *testing.T) {
 	})
 	for protocol, server := range servers {
 		calls.Store(0)
-		r := result(t, load.Plan{Connect: connect(t, protocol, server, load.Access{}), Connections: 4, Batch: 2, Count: 1000})
+		r := result(t,
+			load.Plan{Connect: connect(t, protocol, server, load.Access{}), Connections: 4, Batch: 2, Count: 1000})
 		if d := r.Duplicates; d.More != 1 || len(d.Some) != 1 || int64(d.Some[0]) != twice.Load() {
 			t.Errorf("%s: %+v; want that %d came again", protocol, r.Duplicates, twice.Load())
 		}
@@ -197,7 +203,8 @@ func TestErrorsAreCountedByCode(t *testing.T) {
 	wants := map[string]string{"http": "waiting internal", "grpc": "waiting internal", "redis": "WAITING INTERNAL"}
 	for protocol, server := range servers {
 		calls.Store(0)
-		r := result(t, load.Plan{Connect: connect(t, protocol, server, load.Access{}), Connections: 1, Batch: 2, Count: 14})
+		r := result(t,
+			load.Plan{Connect: connect(t, protocol, server, load.Access{}), Connections: 1, Batch: 2, Count: 14})
 		var got []string
 		for _, f := range r.Errors {
 			got = append(got, f.Code)
@@ -250,7 +257,10 @@ func TestErrorsThatNoServerTells(t *testing.T) {
 		{"redis", silent.Addr().String(), "timeout"},
 	} {
 		t.Run(tt.protocol+" "+tt.want, func(t *testing.T) {
-			p := load.Plan{Connect: connect(t, tt.protocol, tt.server, load.Access{}), Connections: 1, Batch: 2, Count: 2}
+			p := load.Plan{
+				Connect: connect(t, tt.protocol, tt.server, load.Access{}), Connections: 1,
+				Batch: 2, Count: 2,
+			}
 			if tt.want == "timeout" {
 				p.Duration, p.Grace = time.Second, 50*time.Millisecond // a second in which the call begins
 			}

@@ -41,14 +41,18 @@ func TestLatencyCountsTheWaitForAConnection(t *testing.T) {
 		}
 		p.Rate = 0
 		if r := result(t, p); r.Latency.Max() > 101*time.Millisecond || r.Unsent != 0 {
-			t.Errorf("without a rate the slowest call took %v, and %d were unsent; want 100ms and none", r.Latency.Max(), r.Unsent)
+			t.Errorf("without a rate the slowest call took %v, and %d were unsent; want 100ms and none",
+				r.Latency.Max(), r.Unsent)
 		}
 	})
 }
 
 func TestBands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		times := []time.Duration{150 * time.Microsecond, 150 * time.Microsecond, 3 * time.Millisecond, 40 * time.Millisecond}
+		times := []time.Duration{
+			150 * time.Microsecond, 150 * time.Microsecond, 3 * time.Millisecond,
+			40 * time.Millisecond,
+		}
 		r := result(t, load.Plan{
 			Connect:     func(i int) (load.Connection, error) { return slow(times[i]), nil },
 			Connections: 4, Batch: 1, Duration: 100 * time.Microsecond, Grace: time.Second,
@@ -61,10 +65,12 @@ func TestBands(t *testing.T) {
 				t.Errorf("a band above %v follows one up to %v", b.Above, bands[i-1].UpTo)
 			}
 		}
-		if len(bands) != 8 || counts[200*time.Microsecond] != 2 || counts[5*time.Millisecond] != 1 || counts[50*time.Millisecond] != 1 {
+		if len(bands) != 8 || counts[200*time.Microsecond] != 2 || counts[5*time.Millisecond] != 1 ||
+			counts[50*time.Millisecond] != 1 {
 			t.Errorf("the bands are %v", bands)
 		}
-		if p50, p99 := r.Latency.At(50), r.Latency.At(99); p50 != 150*time.Microsecond || p99 < 39*time.Millisecond || p99 > 41*time.Millisecond {
+		if p50, p99 := r.Latency.At(50),
+			r.Latency.At(99); p50 != 150*time.Microsecond || p99 < 39*time.Millisecond || p99 > 41*time.Millisecond {
 			t.Errorf("half take %v, 99%% %v; want 150µs and 40ms", p50, p99)
 		}
 	})
@@ -77,7 +83,8 @@ func TestGrace(t *testing.T) {
 			Connect:     func(int) (load.Connection, error) { return slow(time.Minute), nil },
 			Connections: 2, Batch: 1, Duration: time.Second,
 		})
-		if len(r.Errors) != 1 || r.Errors[0].Code != "timeout" || r.Errors[0].Calls != 2 || r.Took < 3*time.Second || r.Took > 3100*time.Millisecond {
+		if len(r.Errors) != 1 || r.Errors[0].Code != "timeout" || r.Errors[0].Calls != 2 || r.Took < 3*time.Second ||
+			r.Took > 3100*time.Millisecond {
 			t.Errorf("%+v; want 2 timeouts after 3s", r)
 		}
 	})

@@ -35,7 +35,10 @@ func dialRedis(u *url.URL, a Access) (Connection, error) {
 	if name == "" {
 		name = "default"
 	}
-	c := &redisConnection{network: "tcp", address: u.Host, sequencer: name, token: a.Token, tls: a.TLS.Clone(), server: u.String(), clusters: a.Clusters}
+	c := &redisConnection{
+		network: "tcp", address: u.Host, sequencer: name, token: a.Token, tls: a.TLS.Clone(),
+		server: u.String(), clusters: a.Clusters,
+	}
 	if u.Scheme == "unix" {
 		c.network, c.address = "unix", u.Path
 	}

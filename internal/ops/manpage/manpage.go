@@ -1,5 +1,5 @@
-// Package manpage writes manual pages of commands in roff, from the same text as their help. It knows nothing of what the
-// commands do.
+// Package manpage writes manual pages of commands in roff, from the same text as their help. It knows nothing of what
+// the commands do.
 package manpage
 
 import (
@@ -38,15 +38,16 @@ func Write(c *cobra.Command, dir string, r Release) (count int, err error) {
 	return count, nil
 }
 
-// Page is the page of a command. The text of its help is laid out for a terminal: paragraphs are filled again, and lines that
-// are indented stay as they are.
+// Page is the page of a command. The text of its help is laid out for a terminal: paragraphs are filled again, and
+// lines that are indented stay as they are.
 func Page(c *cobra.Command, r Release) string {
 	var b strings.Builder
 	date := ""
 	if !r.Date.IsZero() {
 		date = r.Date.UTC().Format(time.DateOnly)
 	}
-	fmt.Fprintf(&b, ".TH %s 1 %q %s %s\n", argument(strings.ToUpper(Name(c))), date, argument("firn "+r.Version), argument("Manual of firn"))
+	fmt.Fprintf(&b, ".TH %s 1 %q %s %s\n", argument(strings.ToUpper(Name(c))), date, argument("firn "+r.Version),
+		argument("Manual of firn"))
 	b.WriteString(".SH NAME\n" + Escape(Name(c)) + ` \- ` + Escape(c.Short) + "\n")
 	b.WriteString(".SH SYNOPSIS\n" + synopsis(c))
 	b.WriteString(".SH DESCRIPTION\n" + paragraphs(cmp.Or(c.Long, c.Short+".")))
@@ -75,7 +76,9 @@ func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), 
 
 // subcommands are those that have pages.
 func subcommands(c *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() })
+	return slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
+		return !sub.IsAvailableCommand()
+	})
 }
 
 func synopsis(c *cobra.Command) string {
@@ -146,7 +149,9 @@ func paragraphs(text string) string {
 
 // asItIs are lines that are not filled.
 func asItIs(text string) string {
-	return ".RS 4\n.nf\n" + escaped(text, func(line string) string { return strings.TrimPrefix(line, "  ") }) + "\n.fi\n.RE\n"
+	return ".RS 4\n.nf\n" + escaped(text, func(line string) string {
+		return strings.TrimPrefix(line, "  ")
+	}) + "\n.fi\n.RE\n"
 }
 
 // filled are lines that belong together.

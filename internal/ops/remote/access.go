@@ -28,9 +28,13 @@ func (a Access) Load() (token string, config *tls.Config, err error) {
 			return "", nil, fmt.Errorf("--token-file: %w", err)
 		}
 		// Lines that begin with # are comments.
-		lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+		lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "#")
+		})
 		if token = strings.TrimSpace(strings.Join(lines, "\n")); token == "" || strings.ContainsAny(token, " \t\r\n") {
-			return "", nil, fmt.Errorf("--token-file: %s holds no token; want the first line that firn token prints, and nothing else", a.TokenFile)
+			return "", nil,
+				fmt.Errorf("--token-file: %s holds no token; want the first line that firn token prints, and "+
+					"nothing else", a.TokenFile)
 		}
 	}
 	if a.CA == "" && a.Cert == "" && a.Key == "" {
@@ -68,8 +72,10 @@ func ParseURL(text string) (string, error) {
 		full = "http://" + text
 	}
 	u, err := url.Parse(full)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%.80q is not a URL of a server; want one such as http://127.0.0.1:8080, or unix:/run/firn/firn.sock", text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return "", fmt.Errorf("%.80q is not a URL of a server; want one such as http://127.0.0.1:8080, or "+
+			"unix:/run/firn/firn.sock", text)
 	}
 	return strings.TrimSuffix(full, "/"), nil
 }

@@ -22,7 +22,10 @@ func TestStrangeServers(t *testing.T) {
 		{200, `{}`, "gives 0 IDs, not 2"},
 		{200, "<html>", "not as a firn server does"},
 		{404, "404 page not found", "answers: 404 Not Found, and not as a firn server does"},
-		{503, `{"error":{"code":"not_ready","message":"it has not joined yet"}}`, "answers: it has not joined yet (not_ready)"},
+		{
+			503, `{"error":{"code":"not_ready","message":"it has not joined yet"}}`,
+			"answers: it has not joined yet (not_ready)",
+		},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(tt.status)

@@ -51,11 +51,24 @@ func TestReplayLimits(t *testing.T) {
 		says  string
 	}{
 		{"long", strings.NewReader(fmt.Sprintf(gc, 1) + spaces(longestLine-1000) + fmt.Sprintf(gc, 2)), nil, 2, ""},
-		{"too long", strings.NewReader(fmt.Sprintf(gc, 1) + spaces(longestLine+1) + fmt.Sprintf(gc, 2)), nil, 1, "f: line 2: it is longer than 8 MiB"},
-		{"reading", io.MultiReader(strings.NewReader(fmt.Sprintf(gc, 1)), iotest.ErrReader(broken)), nil, 1, "reading f: broken"},
-		{"writing", strings.NewReader(strings.Repeat(spaces(70_000)+"\n", 2) + fmt.Sprintf(gc, 1)), broken, 0, "broken"},
+		{
+			"too long", strings.NewReader(fmt.Sprintf(gc, 1) + spaces(longestLine+1) + fmt.Sprintf(gc, 2)), nil, 1,
+			"f: line 2: it is longer than 8 MiB",
+		},
+		{
+			"reading", io.MultiReader(strings.NewReader(fmt.Sprintf(gc, 1)), iotest.ErrReader(broken)), nil, 1,
+			"reading f: broken",
+		},
+		{
+			"writing", strings.NewReader(strings.Repeat(spaces(70_000)+"\n", 2) + fmt.Sprintf(gc, 1)),
+			broken, 0, "broken",
+		},
 		{"no text", strings.NewReader(strings.Replace(gc, "a", "\xff", 1)), nil, 0, "f: line 1: it is no UTF-8 text"},
-		{"two missing", strings.NewReader(`{"position":1,"command":"attach","args":{}}`), nil, 0, `f: line 1: attach: the sequencer's name ""; want 1 to 100 of a-z, 0-9, '.', '_' and '-'; "member" is missing`},
+		{
+			"two missing", strings.NewReader(`{"position":1,"command":"attach","args":{}}`), nil, 0,
+			`f: line 1: attach: the sequencer's name ""; want 1 to 100 of a-z, 0-9, '.', '_' and '-'; "member" is ` +
+				`missing`,
+		},
 	} {
 		out := failing{err: tt.out}
 		err := Run(tt.in, "f", &out)
@@ -105,7 +118,8 @@ func FuzzReplay(f *testing.F) {
 				continue
 			}
 			if len(have) == 0 {
-				if want := fmt.Sprintf("f: line %d: ", i+1); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				if want := fmt.Sprintf("f: line %d: ", i+1); err == nil || !strings.HasPrefix(err.Error(), want) ||
+					strings.Contains(err.Error(), "\n") {
 					t.Fatalf("%v, want %s", err, want)
 				}
 				return
@@ -118,7 +132,8 @@ func FuzzReplay(f *testing.F) {
 			var outcome cluster.Outcome
 			v, outcome = cluster.Apply(v, e)
 			value, err := json.Marshal(v)
-			if want := fmt.Sprintf(`{"position":%d,"outcome":"%v","value":%s}`+"\n", at, outcome.Result, value); err != nil || have[0] != want {
+			if want := fmt.Sprintf(`{"position":%d,"outcome":"%v","value":%s}`+"\n", at, outcome.Result,
+				value); err != nil || have[0] != want {
 				t.Fatalf("have %swant %s", have[0], want)
 			}
 			have = have[1:]

@@ -45,7 +45,8 @@ func Words(c cluster.Command) string {
 	case cluster.Detach:
 		return fmt.Sprintf("%s detaches from %s", console.Shown(c.Member), c.Sequencer)
 	case cluster.Decline:
-		return fmt.Sprintf("%s can't use node ID %d of %s, and wants another", console.Shown(c.Member), c.Node, c.Sequencer)
+		return fmt.Sprintf("%s can't use node ID %d of %s, and wants another", console.Shown(c.Member),
+			c.Node, c.Sequencer)
 	case cluster.Drain:
 		return fmt.Sprintf("%s is drained from %s", console.Shown(c.Member), c.Sequencer)
 	case cluster.Undrain:

@@ -4,7 +4,10 @@ import "testing"
 
 // No content of a file makes the program panic.
 func FuzzFile(f *testing.F) {
-	for _, seed := range []string{"node: 5", "etcd: [a:1, {b: c}]", "&a [*a]", "&a {node: *a}", "? [x]\n: y", "--- !!binary x", "a: !!int b"} {
+	for _, seed := range []string{
+		"node: 5", "etcd: [a:1, {b: c}]", "&a [*a]", "&a {node: *a}", "? [x]\n: y",
+		"--- !!binary x", "a: !!int b",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, file string) {

@@ -11,13 +11,14 @@ type Instant struct {
 	daily bool // it was given as a time of day
 }
 
-// ParseInstant reads a point in time: a time of day such as 03:12, the latest one that has passed; a date and a time such
-// as "2026-11-22 03:12"; a duration such as 15m, which ended now; or RFC 3339. Without an offset it is local time.
+// ParseInstant reads a point in time: a time of day such as 03:12, the latest one that has passed; a date and a time
+// such as "2026-11-22 03:12"; a duration such as 15m, which ended now; or RFC 3339. Without an offset it is local time.
 func ParseInstant(text string) (Instant, error) {
 	now := time.Now()
 	for _, format := range []string{"15:04", time.TimeOnly} {
 		if at, err := time.Parse(format, text); err == nil {
-			today := time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.Local)
+			today := time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(),
+				at.Nanosecond(), time.Local)
 			if today.After(now) {
 				today = today.AddDate(0, 0, -1)
 			}
@@ -32,7 +33,9 @@ func ParseInstant(text string) (Instant, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return Instant{Time: now.Add(-ago)}, nil
 	}
-	return Instant{}, fmt.Errorf("%.40q is not a time; want one such as 03:12, \"2026-11-22 03:12\", 2026-11-22T03:12:00Z, or 15m for 15 minutes ago", text)
+	return Instant{},
+		fmt.Errorf("%.40q is not a time; want one such as 03:12, \"2026-11-22 03:12\", 2026-11-22T03:12:00Z, or 15m "+
+			"for 15 minutes ago", text)
 }
 
 // Following returns the first such time of day from another instant on, and i itself when i is no time of day.

@@ -34,7 +34,10 @@ func TestParseInstant(t *testing.T) {
 				t.Errorf("%q is %v, %v; want %s", text, at.UTC(), err, want)
 			}
 		}
-		for _, text := range []string{"", "now", "24:00", "03:60", "-15m", "15", "2026-11-22", "2026-13-01T00:00:00Z", "03:12 "} {
+		for _, text := range []string{
+			"", "now", "24:00", "03:60", "-15m", "15", "2026-11-22",
+			"2026-13-01T00:00:00Z", "03:12 ",
+		} {
 			if at, err := ParseInstant(text); err == nil || !strings.Contains(err.Error(), "want one such as 03:12") {
 				t.Errorf("%q is %v, %v; want an error that says what would be right", text, at, err)
 			}

@@ -121,9 +121,10 @@ func Text(fs *pflag.FlagSet, into *string, name, kind, usage string) {
 	Add(fs, into, name, kind, *into, usage, func(text string) (string, error) { return text, nil })
 }
 
-// secret matches what somebody may give in place of the file that holds it: a token, a key that seals, the key of a quorum. Errors
-// of files show their names.
-var secret = regexp.MustCompile(`^(firn_[-_A-Za-z0-9]{40,}|[0-9]{1,5} [+/A-Za-z0-9]{22,}={0,2}|firn1-[-a-z0-9]{40,})\s*$`)
+// secret matches what somebody may give in place of the file that holds it: a token, a key that seals, the key of a
+// quorum. Errors of files show their names.
+var secret = regexp.MustCompile(`^(firn_[-_A-Za-z0-9]{40,}|[0-9]{1,5} [+/A-Za-z0-9]{22,}={0,` +
+	`2}|firn1-[-a-z0-9]{40,})\s*$`)
 
 var errSecret = errors.New("this is a secret, which is not shown here; want the name of the file that holds it. " +
 	"Other users of this machine may have seen it: replace it")

@@ -34,7 +34,8 @@ func (s Sources) FromEnvironment(flags *pflag.FlagSet, env map[string]string, on
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {
 		text := env[Variable(f.Name)]
-		if f.Changed || text == "" || f.Name == "help" || first != nil || len(only) > 0 && !slices.Contains(only, f.Name) {
+		if f.Changed || text == "" || f.Name == "help" || first != nil ||
+			len(only) > 0 && !slices.Contains(only, f.Name) {
 			return
 		}
 		s[f.Name] = Variable(f.Name)
@@ -65,7 +66,8 @@ func (s Sources) FromFile(flags *pflag.FlagSet, path string) error {
 			if meant := Nearest(k.name, names); f == nil && meant != "" {
 				return fmt.Errorf("%s: there is no such key; did you mean %s?", where, meant)
 			}
-			return fmt.Errorf("%s: there is no such key; the keys are the flags of firn serve, without their dashes in front", where)
+			return fmt.Errorf("%s: there is no such key; the keys are the flags of firn serve, without their dashes "+
+				"in front", where)
 		case seen[k.name] > 0:
 			return fmt.Errorf("%s is there already, on line %d; want it once", where, seen[k.name])
 		}
@@ -96,13 +98,14 @@ func (s Sources) set(flags *pflag.FlagSet, f *pflag.Flag, text string) error {
 	return nil
 }
 
-// ofOthers matches variables that others set: Kubernetes, in a pod beside a service whose name begins with firn, such as
-// FIRN_PORT=tcp://10.0.0.1:8080; and who tests firn.
-var ofOthers = regexp.MustCompile(`^FIRN_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=|PORT=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=)` +
-	`|^FIRN_(TESTS|TEST_\w+|PROGRAMS|SCREENSHOTS|SEED)=`)
+// ofOthers matches variables that others set: Kubernetes, in a pod beside a service whose name begins with firn, such
+// as FIRN_PORT=tcp://10.0.0.1:8080; and who tests firn.
+var ofOthers = regexp.MustCompile(
+	`^FIRN_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=|PORT=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=)` +
+		`|^FIRN_(TESTS|TEST_\w+|PROGRAMS|SCREENSHOTS|SEED)=`)
 
-// Unknown is a variable that begins with FIRN_ and sets no flag. Meant is the variable whose name is close to it; empty:
-// there is none.
+// Unknown is a variable that begins with FIRN_ and sets no flag. Meant is the variable whose name is close to it;
+// empty: there is none.
 type Unknown struct{ Given, Meant string }
 
 // Unknowns returns the variables that set none of these flags. It leaves out empty ones, and those that others set.

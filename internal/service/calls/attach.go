@@ -40,7 +40,8 @@ type detachedError struct {
 var errNoAutoAttach = errors.New("the node was started with --no-auto-attach")
 
 func (e *detachedError) Error() string {
-	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
+	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST "+
+		"/api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.
@@ -91,7 +92,9 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 
 // attachTo attaches to a sequencer, and waits until the member may use a node ID, or knows that it won't get one
 // at once.
-func (s *Service) attachTo(ctx context.Context, name string, attach func(context.Context, string) (*peer.Sequencer, error)) (*peer.Sequencer, error) {
+func (s *Service) attachTo(ctx context.Context, name string,
+	attach func(context.Context, string) (*peer.Sequencer, error),
+) (*peer.Sequencer, error) {
 	defer s.attaches.begin(name)()
 	q, err := attach(ctx, name)
 	if err != nil {
@@ -171,7 +174,8 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 		_, err = s.member.Lookup(ctx, name)
 	}
 	if errors.Is(err, peer.ErrAttachedAgain) {
-		err = fmt.Errorf("%w; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name)
+		err = fmt.Errorf("%w; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself",
+			err, name)
 	}
 	if err != nil {
 		return Here{}, err
@@ -181,7 +185,9 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 
 // administer begins a call that changes one sequencer, or attaches or detaches the member. The caller needs one
 // of the rights.
-func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.Right, name string) (context.Context, func(), error) {
+func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.Right, name string) (context.Context,
+	func(), error,
+) {
 	if err := cluster.CheckName(name); err != nil {
 		return nil, nil, Input(err)
 	}

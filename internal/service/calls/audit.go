@@ -39,13 +39,13 @@ type Audit struct {
 	Member    string // that the call is about, as the caller named it where it is unknown; empty: none
 	Outcome   codes.Code
 
-	// asked: the caller sent no secret, as the command line does first, or no token to look, as doctor and the dashboard do, and is
-	// told what to send.
+	// asked: the caller sent no secret, as the command line does first, or no token to look, as doctor and the
+	// dashboard do, and is told what to send.
 	asked bool
 }
 
-// Audited writes a line of the audit trail. It writes each change; of refused calls it limits the lines per minute of one address,
-// protocol, caller, call and outcome, and counts the others: see package throttle.
+// Audited writes a line of the audit trail. It writes each change; of refused calls it limits the lines per minute of
+// one address, protocol, caller, call and outcome, and counts the others: see package throttle.
 func (s *Service) Audited(a Audit) {
 	refused := a.Outcome == codes.Unauthenticated || a.Outcome == codes.Forbidden || a.Outcome == codes.CrossOrigin
 	if a.Who == "" {
@@ -67,11 +67,12 @@ func (s *Service) Audited(a Audit) {
 	if a.asked {
 		level = slog.LevelInfo
 	}
-	s.options.Audit.WriteFrom(place(a.Remote), level, strings.Join([]string{a.Protocol, a.Who, a.Call, string(a.Outcome)}, " "), "audit: a call was refused", args...)
+	s.options.Audit.WriteFrom(place(a.Remote), level,
+		strings.Join([]string{a.Protocol, a.Who, a.Call, string(a.Outcome)}, " "), "audit: a call was refused", args...)
 }
 
-// place returns what one who calls from there can't change at will: an address without its port, of IPv6 the network (/64); the user
-// of a Unix socket.
+// place returns what one who calls from there can't change at will: an address without its port, of IPv6 the network
+// (/64); the user of a Unix socket.
 func place(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

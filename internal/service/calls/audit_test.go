@@ -42,7 +42,8 @@ func audited(m calls.Member) (*calls.Service, *logtest.Journal, *throttle.Log) {
 
 // take returns the trail since the last call, without times.
 func take(trail *logtest.Journal) string {
-	return strings.TrimSpace(regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(strings.Join(trail.Take(), "\n"), ""))
+	return strings.TrimSpace(regexp.MustCompile(`(?m)^time=\S+ `).
+		ReplaceAllString(strings.Join(trail.Take(), "\n"), ""))
 }
 
 const (
@@ -54,7 +55,8 @@ const (
 func twoCallers(t *testing.T) (operator, shop *auth.Caller) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	entries := fmt.Sprintf("- {name: operator, sha256: %s, allow: [admin]}\n- {name: shop, sha256: %s, allow: [issue]}\n", auth.Hash(adminToken), auth.Hash(shopToken))
+	entries := fmt.Sprintf("- {name: operator, sha256: %s, allow: [admin]}\n"+
+		"- {name: shop, sha256: %s, allow: [issue]}\n", auth.Hash(adminToken), auth.Hash(shopToken))
 	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -85,42 +87,51 @@ func TestAuditTrail(t *testing.T) {
 	}{
 		{
 			"destroy", func(ctx context.Context) error { return second(fine.Destroy(ctx, operator, "orders")) },
-			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=destroy sequencer=orders outcome=ok`,
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http ` +
+				`call=destroy sequencer=orders outcome=ok`,
 		},
 		{
 			"detach", func(ctx context.Context) error { return second(fine.Detach(ctx, operator, "nothing")) },
-			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=detach sequencer=nothing outcome=unknown_sequencer`,
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http ` +
+				`call=detach sequencer=nothing outcome=unknown_sequencer`,
 		},
 		{
 			"attach", func(ctx context.Context) error { return second(fine.Attach(ctx, operator, "orders")) },
-			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=attach sequencer=orders outcome=unknown_sequencer`,
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http ` +
+				`call=attach sequencer=orders outcome=unknown_sequencer`,
 		},
 		{"create with a bad name", func(ctx context.Context) error {
 			_, _, err := fine.Create(ctx, operator, "../"+adminToken+strings.Repeat("x", 200), cluster.Definition{})
 			return err
-		}, `level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=create sequencer="../firn_(not shown)" outcome=bad_request`},
+		}, `level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http ` +
+			`call=create sequencer="../firn_(not shown)" outcome=bad_request`},
 		{
 			"without the right", func(ctx context.Context) error { return second(fine.Destroy(ctx, shop, "orders")) },
-			`level=WARN msg="audit: a call was refused" who=shop remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" sequencer=orders outcome=forbidden`,
+			`level=WARN msg="audit: a call was refused" who=shop remote=10.0.0.7:4711 protocol=http call="DELETE ` +
+				`/api/v1/sequencers/{name}" sequencer=orders outcome=forbidden`,
 		},
 		{
 			"without a token", func(context.Context) error { return fmt.Errorf("%w: none", auth.ErrUnauthenticated) },
-			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" outcome=unauthenticated`,
+			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http ` +
+				`call="DELETE /api/v1/sequencers/{name}" outcome=unauthenticated`,
 		},
 		{
 			"a wrong token", func(context.Context) error { return fmt.Errorf("%w: unknown", auth.ErrUnauthenticated) },
-			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET /api/v1/cluster" outcome=unauthenticated`,
+			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET ` +
+				`/api/v1/cluster" outcome=unauthenticated`,
 		},
 		{
 			"a look without a token", func(context.Context) error { return auth.ErrNoToken },
-			`level=INFO msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET /api/v1/cluster" outcome=unauthenticated`,
+			`level=INFO msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET ` +
+				`/api/v1/cluster" outcome=unauthenticated`,
 		},
 		{
 			"a look where nobody may", func(context.Context) error {
 				anyone, err := new(auth.Policy).Admit("")
 				return errors.Join(err, anyone.May(auth.Look, ""))
 			},
-			`level=INFO msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET /api/v1/cluster" outcome=forbidden`,
+			`level=INFO msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET ` +
+				`/api/v1/cluster" outcome=forbidden`,
 		},
 		{"an ID", func(ctx context.Context) error { return third(fine.Next(ctx, shop, name)) }, ``},
 		{"a look", func(ctx context.Context) error { return second(fine.Sequencer(ctx, operator, "orders")) }, ``},
@@ -141,12 +152,15 @@ func TestAuditTrail(t *testing.T) {
 	if _, err := broken.Destroy(t.Context(), operator, "orders"); err == nil {
 		t.Error("it was destroyed")
 	}
-	if got, want := take(trail), `level=INFO msg="audit: a change was asked for" who=operator remote="" protocol="" call=destroy sequencer=orders outcome=internal`; got != want {
+	if got, want := take(trail),
+		`level=INFO msg="audit: a change was asked for" who=operator remote="" protocol="" call=destroy `+
+			`sequencer=orders outcome=internal`; got != want {
 		t.Errorf("a bug:\n%s\nwant\n%s", got, want)
 	}
 }
 
-// Nobody hides a change behind others, nor the refusals of one address behind those of another, nor a call behind another call.
+// Nobody hides a change behind others, nor the refusals of one address behind those of another, nor a call behind
+// another call.
 func TestNothingHidesInTheTrail(t *testing.T) {
 	operator, _ := twoCallers(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +172,8 @@ func TestNothingHidesInTheTrail(t *testing.T) {
 		if _, err := s.Destroy(from.In(t.Context()), operator, "orders"); err != nil {
 			t.Error(err)
 		}
-		if changes := trail.Take(); len(changes) != 10*throttle.First+1 || !strings.Contains(changes[len(changes)-1], "call=destroy") {
+		if changes := trail.Take(); len(changes) != 10*throttle.First+1 ||
+			!strings.Contains(changes[len(changes)-1], "call=destroy") {
 			t.Errorf("%d changes are in the trail; want %d, the last one a destroy", len(changes), 10*throttle.First+1)
 		}
 		refuse := func(remote, call string) (written int) {
@@ -217,7 +232,8 @@ func TestAuditTrailOfAFlood(t *testing.T) {
 		log.Flush()
 		got := take(trail)
 		_, count, _ := strings.Cut(got, " left_out=")
-		if n, err := strconv.Atoi(count); err != nil || n != refused-throttle.First-1000 || strings.Contains(got, "\n") {
+		if n, err := strconv.Atoi(count); err != nil || n != refused-throttle.First-1000 ||
+			strings.Contains(got, "\n") {
 			t.Errorf("it is said: %s\nwant that %d lines were left out", got, refused-throttle.First-1000)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 )
 
-// Batch holds IDs in the order in which they were made, in little memory: a run of IDs at equal distances, as a generator
-// makes them, takes 24 bytes. The zero value is empty. A Batch is not safe for concurrent use.
+// Batch holds IDs in the order in which they were made, in little memory: a run of IDs at equal distances, as a
+// generator makes them, takes 24 bytes. The zero value is empty. A Batch is not safe for concurrent use.
 type Batch struct {
 	definition cluster.Definition // of the sequencer
 	runs       []run              // of the IDs before they are scattered

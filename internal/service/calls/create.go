@@ -33,9 +33,11 @@ func (e *quotaError) Error() string { return e.error.Error() + ", or " + e.than 
 func (e *quotaError) Unwrap() error { return e.error }
 
 // Create creates a sequencer, and reports whether it did not exist before. It returns a *peer.ExistsError when
-// one has another definition, a *cluster.PrefixError when another one has its prefix, and an error of the code Quota when
-// there are as many as Options or the caller's token allow.
-func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (c Created, created bool, err error) {
+// one has another definition, a *cluster.PrefixError when another one has its prefix, and an error of the code Quota
+// when there are as many as Options or the caller's token allow.
+func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (c Created,
+	created bool, err error,
+) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "create", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
 	if err != nil {
@@ -66,7 +68,8 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	}
 	for other := range s.member.Value().Sequencers() {
 		if other != name && (firn.UUID{}).Tagged(other) == (firn.UUID{}).Tagged(name) {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("UUIDs of the sequencer %s have the same tag: those of both may be equal", other))
+			c.Warnings = append(c.Warnings,
+				fmt.Sprintf("UUIDs of the sequencer %s have the same tag: those of both may be equal", other))
 		}
 	}
 	return c, created, nil

@@ -70,7 +70,8 @@ func callersOf(t *testing.T, entries map[string]string) map[string]*auth.Caller 
 // However many a caller creates at a time, another does not wait.
 func TestCreatesDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		callers := callersOf(t, map[string]string{"root": "allow: [admin]", "inv": "allow: [admin], sequencers: ['inv-*']"})
+		callers := callersOf(t,
+			map[string]string{"root": "allow: [admin]", "inv": "allow: [admin], sequencers: ['inv-*']"})
 		m := new(slow)
 		s := calls.New(m, calls.Options{Default: new(servertest.Issuer)})
 		var all sync.WaitGroup
@@ -81,7 +82,8 @@ func TestCreatesDoNotWaitForOthers(t *testing.T) {
 		}
 		for i := range 500 {
 			all.Go(func() {
-				if err := create("inv", fmt.Sprintf("10.0.%d.%d:1", i/100, i%100), fmt.Sprint("inv-", i)); calls.CodeOf(err) != codes.Unavailable && calls.CodeOf(err) != codes.Overloaded {
+				if err := create("inv", fmt.Sprintf("10.0.%d.%d:1", i/100, i%100), fmt.Sprint("inv-",
+					i)); calls.CodeOf(err) != codes.Unavailable && calls.CodeOf(err) != codes.Overloaded {
 					t.Errorf("%v", err)
 				}
 			})
@@ -120,7 +122,8 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			waits.Store(0)
 			for range 100 {
 				all.Go(func() {
-					if _, _, err := s.Next(context.WithValue(t.Context(), slowly{}, true), callers["slow"], name); errors.Is(err, calls.ErrCrowded) {
+					if _, _, err := s.Next(context.WithValue(t.Context(), slowly{}, true), callers["slow"],
+						name); errors.Is(err, calls.ErrCrowded) {
 						crowded.Add(1)
 					}
 				})

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// failing knows of which sequencers callers get no IDs here: this node has no node ID of them, and no other node gave it IDs. The
-// zero value is ready.
+// failing knows of which sequencers callers get no IDs here: this node has no node ID of them, and no other node gave
+// it IDs. The zero value is ready.
 type failing struct {
 	mu sync.Mutex
 	by map[string]failures // by sequencer
@@ -38,7 +38,8 @@ func (f *failing) note(name string, now time.Time) {
 	f.by[name] = calls
 }
 
-// names returns the sequencers of which calls have failed for longer than a node takes to get a node ID, at most mostRates.
+// names returns the sequencers of which calls have failed for longer than a node takes to get a node ID, at most
+// mostRates.
 func (f *failing) names(now time.Time) (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,8 +52,8 @@ func (f *failing) names(now time.Time) (all []string) {
 	return all[:min(mostRates, len(all))]
 }
 
-// noteFailed notes a call that got no IDs of a sequencer because this node has no node ID of it. It leaves out calls that the
-// caller has given up, and those that another node has forwarded.
+// noteFailed notes a call that got no IDs of a sequencer because this node has no node ID of it. It leaves out calls
+// that the caller has given up, and those that another node has forwarded.
 func (s *Service) noteFailed(ctx context.Context, name string, err error) {
 	if !lacksNodeID(ctx, err) || errors.Is(ctx.Err(), context.Canceled) {
 		return

@@ -19,8 +19,8 @@ import (
 
 // Forwarder has other nodes make IDs. It is safe for concurrent use.
 type Forwarder interface {
-	// Fill fills ids with IDs of a sequencer, in the order in which they were made, from the node that serves at a URL, for the
-	// caller with this token; empty: none. An *ElsewhereError is returned when that node refuses.
+	// Fill fills ids with IDs of a sequencer, in the order in which they were made, from the node that serves at a URL,
+	// for the caller with this token; empty: none. An *ElsewhereError is returned when that node refuses.
 	Fill(ctx context.Context, url, token, sequencer string, ids []firn.ID) error
 }
 
@@ -39,7 +39,8 @@ func (e *ElsewhereError) Error() string {
 // Reason returns the code of the error, as docs/errors.md has it.
 func (e *ElsewhereError) Reason() string { return string(e.Code) }
 
-// ofCaller reports whether a refusal is about the caller or the sequencer, so that it says more than why this node made no IDs.
+// ofCaller reports whether a refusal is about the caller or the sequencer, so that it says more than why this node made
+// no IDs.
 func (e *ElsewhereError) ofCaller() bool {
 	switch e.Code {
 	case codes.RateLimited, codes.Overloaded, codes.Lifetime, codes.BadRequest:
@@ -72,8 +73,8 @@ type elsewhere struct {
 // holder is a member that has node IDs of a sequencer.
 type holder struct{ id, url string }
 
-// elsewhere returns the issuer at another node that has node IDs of a sequencer. Why is the error that the call got here. It
-// returns false if no such node is known, and for a call that must not be forwarded.
+// elsewhere returns the issuer at another node that has node IDs of a sequencer. Why is the error that the call got
+// here. It returns false if no such node is known, and for a call that must not be forwarded.
 func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, why error) (*elsewhere, bool) {
 	if s.options.Forwarder == nil || !lacksNodeID(ctx, why) || ctx.Err() != nil {
 		return nil, false
@@ -86,11 +87,12 @@ func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, 
 	return &elsewhere{s, name, held, who.Token(), at}, ok
 }
 
-// lacksNodeID reports whether a caller's call got no IDs because this node has no node ID of the sequencer, so that another node
-// may have some for it. A call that another node has forwarded goes no further.
+// lacksNodeID reports whether a caller's call got no IDs because this node has no node ID of the sequencer, so that
+// another node may have some for it. A call that another node has forwarded goes no further.
 func lacksNodeID(ctx context.Context, why error) bool {
 	var detached *detachedError
-	return (errors.Is(why, peer.ErrNotReady) || errors.As(why, &detached)) && !errors.Is(why, firn.ErrLifetime) && ctx.Value(forwardedKey{}) == nil
+	return (errors.Is(why, peer.ErrNotReady) || errors.As(why, &detached)) && !errors.Is(why, firn.ErrLifetime) &&
+		ctx.Value(forwardedKey{}) == nil
 }
 
 // Next implements Issuer.
@@ -100,7 +102,8 @@ func (e *elsewhere) Next(ctx context.Context) (firn.ID, error) {
 	return ids[0], err
 }
 
-// FillAfter implements Issuer. The other node may make them under another node ID than those before, whose clock may be ahead.
+// FillAfter implements Issuer. The other node may make them under another node ID than those before, whose clock may be
+// ahead.
 func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
 	made := func(id firn.ID) firn.ID {
 		if e.Definition().Scattered {
@@ -158,8 +161,8 @@ func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
 	return err
 }
 
-// fillSome asks for at most MaxCount IDs. A node that does not answer in time gives none: its machine may be cut off, and callers
-// who wait for longer than this may have no time left to ask a third node.
+// fillSome asks for at most MaxCount IDs. A node that does not answer in time gives none: its machine may be cut off,
+// and callers who wait for longer than this may have no time left to ask a third node.
 func (e *elsewhere) fillSome(ctx context.Context, ids []firn.ID) error {
 	makes := float64(len(ids)) / e.Definition().IDLayout().Rate() // seconds
 	ctx, cancel := context.WithTimeout(ctx, hangs+time.Duration(makes*float64(time.Second)))
@@ -182,8 +185,8 @@ type forwarded struct {
 	answered, failed atomic.Uint64
 }
 
-// begin counts a call until end is called; false: there are so many already that a node which does not answer would take what
-// this one has for its own calls.
+// begin counts a call until end is called; false: there are so many already that a node which does not answer would
+// take what this one has for its own calls.
 func (f *forwarded) begin(most int) bool {
 	if f.now.Add(1) <= int64(max(most/2, 1)) {
 		return true

@@ -70,7 +70,10 @@ func startForwarding(t *testing.T, scattered bool, options ...func(*calls.Option
 	l.Epoch = time.Now().Add(-time.Hour) // a bubble begins before that of the preset
 	d := cluster.Define(l)
 	d.Scattered = scattered
-	f := &forwarding{wires: wires{services: map[string]*calls.Service{}, asked: map[string]int{}, tokens: map[string]bool{}}, holder: -1}
+	f := &forwarding{wires: wires{
+		services: map[string]*calls.Service{}, asked: map[string]int{},
+		tokens: map[string]bool{},
+	}, holder: -1}
 	shared := memstore.NewService()
 	for _, id := range []string{"a", "b", "c"} {
 		client := shared.Client(id)
@@ -147,12 +150,13 @@ func TestAnyNodeAnswers(t *testing.T) {
 	}
 }
 
-// A call goes to one other node with its caller's token, and not if it was forwarded before, if nobody may forward, or if
-// nobody has IDs; then its error is that of the node that was asked.
+// A call goes to one other node with its caller's token, and not if it was forwarded before, if nobody may forward, or
+// if nobody has IDs; then its error is that of the node that was asked.
 func TestForwardedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startForwarding(t, false, func(o *calls.Options) { o.NoAutoAttach = true })
-		if _, _, err := f.nodes[0].Next(t.Context(), anyone(t), "orders"); calls.CodeOf(err) != codes.Detached || len(f.asked) != 0 {
+		if _, _, err := f.nodes[0].Next(t.Context(), anyone(t), "orders"); calls.CodeOf(err) != codes.Detached ||
+			len(f.asked) != 0 {
 			t.Errorf("nobody serves it: %v, and %v were asked", err, f.asked)
 		}
 		if _, err := f.members[2].Attach(t.Context(), "orders"); err != nil {
@@ -160,10 +164,12 @@ func TestForwardedOnce(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		who := callersOf(t, map[string]string{"shop": "allow: [issue]"})["shop"]
-		if _, by, err := f.nodes[0].Next(t.Context(), who, "orders"); err != nil || by != f.members[2].ID() || !f.tokens["shop"] {
+		if _, by, err := f.nodes[0].Next(t.Context(), who, "orders"); err != nil || by != f.members[2].ID() ||
+			!f.tokens["shop"] {
 			t.Errorf("by %q, tokens %v, %v", by, f.tokens, err)
 		}
-		if _, _, err := f.nodes[0].Next(calls.Forwarded(t.Context()), who, "orders"); calls.CodeOf(err) != codes.Detached {
+		if _, _, err := f.nodes[0].Next(calls.Forwarded(t.Context()), who,
+			"orders"); calls.CodeOf(err) != codes.Detached {
 			t.Errorf("forwarded twice: %v", err)
 		}
 		alone := calls.New(f.members[0], calls.Options{NoAutoAttach: true})
@@ -197,7 +203,8 @@ func TestForwardedOnce(t *testing.T) {
 	})
 }
 
-// A node is ready for a sequencer if a call for its IDs gets one: from itself, from another node, or as nobody serves it yet.
+// A node is ready for a sequencer if a call for its IDs gets one: from itself, from another node, or as nobody serves
+// it yet.
 func TestReadyFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startForwarding(t, false)
@@ -233,8 +240,8 @@ func TestReadyFor(t *testing.T) {
 	})
 }
 
-// A node that hangs takes at most half of the calls of one that asks it, and is then left alone for a while. A caller that went
-// away at once, or that the other node refuses, keeps nobody else from asking.
+// A node that hangs takes at most half of the calls of one that asks it, and is then left alone for a while. A caller
+// that went away at once, or that the other node refuses, keeps nobody else from asking.
 func TestSilentNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startForwarding(t, false, func(o *calls.Options) { o.MaxCalls = 10 })
@@ -291,7 +298,8 @@ func TestSilentNode(t *testing.T) {
 	})
 }
 
-// A node says of which sequencers its callers get no IDs: once calls have failed for a while, and until they don't for a while.
+// A node says of which sequencers its callers get no IDs: once calls have failed for a while, and until they don't for
+// a while.
 func TestFailingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startForwarding(t, false)
@@ -365,7 +373,8 @@ func TestAddressesAreAskedOnce(t *testing.T) {
 				t.Errorf("the store was asked %d times; want %d", n, want)
 			}
 		}
-		m.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		m.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
+			cluster.AcceptJoin{Joiner: "b"})
 		m.hangs = true
 		all(1, true)
 		time.Sleep(3 * time.Second)
@@ -413,7 +422,8 @@ func TestAfterAnotherNode(t *testing.T) {
 			}
 			return nil
 		})
-		if took, asked := time.Since(began), f.asked["http://b"]-before; err != nil || took < 2*time.Second || asked > 4 {
+		if took, asked := time.Since(began),
+			f.asked["http://b"]-before; err != nil || took < 2*time.Second || asked > 4 {
 			t.Errorf("after %v and %d calls: %v", took, asked, err)
 		}
 	})

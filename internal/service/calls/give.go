@@ -29,17 +29,21 @@ func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id f
 	return id, by, err
 }
 
-// Many calls deliver with count IDs of a sequencer, in the order in which they were made, and returns its error. At is the
-// address of the caller's end of the connection, as host:port; empty: unknown. Undelivered answers take a limited memory,
-// of which each caller may have a share: beyond it a caller waits, and gets ErrCrowded when it has waited too
+// Many calls deliver with count IDs of a sequencer, in the order in which they were made, and returns its error. At is
+// the address of the caller's end of the connection, as host:port; empty: unknown. Undelivered answers take a limited
+// memory, of which each caller may have a share: beyond it a caller waits, and gets ErrCrowded when it has waited too
 // long.
-func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int, deliver func(*Batch) error) error {
+func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int,
+	deliver func(*Batch) error,
+) error {
 	return s.ManyAfter(ctx, who, at, name, 0, count, deliver)
 }
 
-// ManyAfter is Many with IDs that were all made after another one: the last of an answer before. Unless they are scattered,
-// those of several answers then ascend throughout.
-func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name string, after firn.ID, count int, deliver func(*Batch) error) error {
+// ManyAfter is Many with IDs that were all made after another one: the last of an answer before. Unless they are
+// scattered, those of several answers then ascend throughout.
+func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name string, after firn.ID, count int,
+	deliver func(*Batch) error,
+) error {
 	if count < 1 || count > MaxCount {
 		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
 	}
@@ -142,9 +146,11 @@ func (c *call) make(ctx context.Context, m Issuer, ids []firn.ID) error {
 	return err
 }
 
-// from calls give with the issuer of a sequencer, and, if this node has no IDs, once more with that of another one, whose
-// member ID is by then.
-func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) (by string, err error) {
+// from calls give with the issuer of a sequencer, and, if this node has no IDs, once more with that of another one,
+// whose member ID is by then.
+func (s *Service) from(ctx context.Context, who *auth.Caller, name string,
+	give func(Issuer) error,
+) (by string, err error) {
 	if err = s.fromHere(ctx, who, name, give); err == nil {
 		return "", nil
 	}
@@ -209,7 +215,8 @@ type busyError struct {
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("no answer within %v: this node makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
+	return fmt.Sprintf("no answer within %v: this node makes at most %.0f IDs a second; ask for fewer, or more servers",
+		e.within, e.rate)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

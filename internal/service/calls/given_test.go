@@ -59,7 +59,9 @@ func TestGiven(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := s.Many(t.Context(), who, "", "orders", 20, func(*calls.Batch) error { return broken }); !errors.Is(err, broken) {
+		if err := s.Many(t.Context(), who, "", "orders", 20, func(*calls.Batch) error {
+			return broken
+		}); !errors.Is(err, broken) {
 			t.Error(err)
 		}
 		if third(s.Next(t.Context(), who, "nobody")) == nil {

@@ -28,7 +28,8 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", what, have, err, want)
 		}
 	}
-	expect("none", `{"at":"2026-11-22T12:00:00Z","minutes":[],"cluster":{"members":[],"ready":[],"rate":[]},"nodes":[]}`)
+	expect("none",
+		`{"at":"2026-11-22T12:00:00Z","minutes":[],"cluster":{"members":[],"ready":[],"rate":[]},"nodes":[]}`)
 	a, b := peer.NodeMinute{Owner: "a", Rate: 1.5, Ready: true, Offset: -time.Millisecond}, peer.NodeMinute{Owner: "b"}
 	f.SetHistory([]peer.Minute{
 		{At: noon.Add(-3 * time.Hour), Members: 9},
@@ -36,15 +37,18 @@ func TestHistory(t *testing.T) {
 		{At: noon.Add(2 * time.Minute), Members: 1, Ready: 1, Rate: 1.5, Nodes: []peer.NodeMinute{a}},
 	})
 	h, err := s.History(t.Context(), who)
-	if n := len(h.Minutes); err != nil || n != 60 || !h.Minutes[59].Equal(noon.Add(2*time.Minute)) || h.Cluster.Members[0] != nil {
+	if n := len(h.Minutes); err != nil || n != 60 || !h.Minutes[59].Equal(noon.Add(2*time.Minute)) ||
+		h.Cluster.Members[0] != nil {
 		t.Errorf("with an older one: %d minutes, %v", n, err)
 	}
 	f.SetHistory([]peer.Minute{
 		{At: noon, Members: 2, Ready: 1, Rate: 1.5, Nodes: []peer.NodeMinute{a, b}},
 		{At: noon.Add(2 * time.Minute), Members: 1, Ready: 1, Rate: 1.5, Nodes: []peer.NodeMinute{a}},
 	})
-	expect("two", `{"at":"2026-11-22T12:00:00Z","minutes":["2026-11-22T12:00:00Z","2026-11-22T12:01:00Z","2026-11-22T12:02:00Z"],`+
-		`"cluster":{"members":[2,null,1],"ready":[1,null,1],"rate":[1.5,null,1.5]},"nodes":[`+
-		`{"owner":"a","rate":[1.5,null,1.5],"ready":[true,null,true],"offset_ns":[-1000000,null,-1000000]},`+
-		`{"owner":"b","rate":[0,null,null],"ready":[false,null,null],"offset_ns":[0,null,null]}]}`)
+	expect("two",
+		`{"at":"2026-11-22T12:00:00Z","minutes":["2026-11-22T12:00:00Z","2026-11-22T12:01:00Z",`+
+			`"2026-11-22T12:02:00Z"],`+
+			`"cluster":{"members":[2,null,1],"ready":[1,null,1],"rate":[1.5,null,1.5]},"nodes":[`+
+			`{"owner":"a","rate":[1.5,null,1.5],"ready":[true,null,true],"offset_ns":[-1000000,null,-1000000]},`+
+			`{"owner":"b","rate":[0,null,null],"ready":[false,null,null],"offset_ns":[0,null,null]}]}`)
 }

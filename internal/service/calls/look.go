@@ -57,8 +57,8 @@ func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
 	return r, nil
 }
 
-// lost returns the names of the nodes that have no pulse and have not left, and remembers what is kept about all. Where there
-// are some it reads that again: one may have left, or joined under another member ID, while the pulses were read.
+// lost returns the names of the nodes that have no pulse and have not left, and remembers what is kept about all. Where
+// there are some it reads that again: one may have left, or joined under another member ID, while the pulses were read.
 func (s *Service) lost(ctx context.Context, nodes []peer.NodeRecord, pulses map[string]peer.Pulse) map[string]bool {
 	silent := func(nodes []peer.NodeRecord) map[string]string {
 		found := map[string]string{}
@@ -83,8 +83,8 @@ func (s *Service) lost(ctx context.Context, nodes []peer.NodeRecord, pulses map[
 	return lost
 }
 
-// atTheEnd returns the value of the cluster at the end of the log; where that can't be read, the one that the member has
-// reached.
+// atTheEnd returns the value of the cluster at the end of the log; where that can't be read, the one that the member
+// has reached.
 func (s *Service) atTheEnd(ctx context.Context) cluster.Value {
 	v := s.member.Value()
 	log, err := s.member.Log()
@@ -115,8 +115,8 @@ func isPeer(v cluster.Value, id string) bool {
 	return joins || v.IsMember(id)
 }
 
-// Look returns a Status with pulses and the state of the quorum that were read before; nil: unknown. It does not ask the
-// store, and counts against no limit.
+// Look returns a Status with pulses and the state of the quorum that were read before; nil: unknown. It does not ask
+// the store, and counts against no limit.
 func (s *Service) Look(who *auth.Caller, r *Reading, q *quorum.Status) (Status, error) {
 	v, err := s.Value(who)
 	if err != nil {
@@ -183,9 +183,9 @@ const late = time.Second
 // unsure is by how much the clocks of others may differ, which are believed where nothing better is known.
 const unsure = 10 * time.Second
 
-// age returns how long before now a pulse was written, whether that is known, and whether the pulse is fresh: not overdue.
-// An unknown age is the least possible one, and where only the clocks of others say that it is overdue, it is the longest
-// one of a fresh pulse. Wall is the member's wall clock at now.
+// age returns how long before now a pulse was written, whether that is known, and whether the pulse is fresh: not
+// overdue. An unknown age is the least possible one, and where only the clocks of others say that it is overdue, it is
+// the longest one of a fresh pulse. Wall is the member's wall clock at now.
 func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 	age = wall.Sub(s.pulse.Clock)
 	if v := s.pulse.Vitals.Judgement(); v.Out() {
@@ -222,7 +222,8 @@ type looking struct {
 // looking looks at what is remembered, and at what was read before; nil: it is unknown who is alive.
 func (s *Service) looking(r *Reading) looking {
 	l := looking{
-		window: s.options.Window, member: s.member.ID(), own: s.member.Vitals(), now: time.Now(), at: s.member.Wall().UTC().Truncate(time.Millisecond), reading: r,
+		window: s.options.Window, member: s.member.ID(), own: s.member.Vitals(), now: time.Now(),
+		at: s.member.Wall().UTC().Truncate(time.Millisecond), reading: r,
 	}
 	s.sights.mu.Lock()
 	defer s.sights.mu.Unlock()

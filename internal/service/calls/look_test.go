@@ -22,7 +22,8 @@ import (
 func TestHowOldAPulseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &servertest.Member{Name: "a"}
-		f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
+			cluster.AcceptJoin{Joiner: "b"})
 		s := calls.New(f, calls.Options{})
 		who, err := (&auth.Policy{Trusted: true}).Admit("")
 		if err != nil {
@@ -30,7 +31,8 @@ func TestHowOldAPulseIs(t *testing.T) {
 		}
 		written := func(ahead time.Duration, v peer.Vitals) {
 			f.SetPulses(map[string]peer.Pulse{
-				"a": {Owner: "host-a"}, "b": {Owner: "host-b", Clock: time.Now().Add(ahead), Every: 10 * time.Second, Vitals: v},
+				"a": {Owner: "host-a"},
+				"b": {Owner: "host-b", Clock: time.Now().Add(ahead), Every: 10 * time.Second, Vitals: v},
 			})
 		}
 		expect := func(what string, ago time.Duration, fresh bool, problems ...calls.ProblemKind) {
@@ -44,8 +46,10 @@ func TestHowOldAPulseIs(t *testing.T) {
 			for _, p := range status.Problems {
 				found = append(found, p.Kind)
 			}
-			if have := status.At.Sub(*b.AsOf); have != ago || b.Fresh != fresh || b.Owner != "host-b" || len(found) != len(problems) {
-				t.Errorf("%s: it was written %v ago, fresh: %v, of %s, problems %v; want %v, %v, %v", what, have, b.Fresh, b.Owner, found, ago, fresh, problems)
+			if have := status.At.Sub(*b.AsOf); have != ago || b.Fresh != fresh || b.Owner != "host-b" ||
+				len(found) != len(problems) {
+				t.Errorf("%s: it was written %v ago, fresh: %v, of %s, problems %v; want %v, %v, %v", what, have,
+					b.Fresh, b.Owner, found, ago, fresh, problems)
 			}
 			for i, kind := range problems[:min(len(problems), len(found))] {
 				if found[i] != kind {
@@ -74,7 +78,8 @@ func TestHowOldAPulseIs(t *testing.T) {
 		f.SetPulses(map[string]peer.Pulse{"a": {}})
 		expect("gone", 12*time.Second+time.Millisecond, false, calls.GoneProblem)
 		f.Apply(cluster.Leave{Member: "b"})
-		if status, err := s.Status(t.Context(), who); err != nil || len(status.Members) != 1 || len(status.Problems) != 0 {
+		if status, err := s.Status(t.Context(), who); err != nil || len(status.Members) != 1 ||
+			len(status.Problems) != 0 {
 			t.Errorf("after it was taken out: %v %v", status, err)
 		}
 
@@ -93,7 +98,8 @@ func TestHowOldAPulseIs(t *testing.T) {
 		}
 		first := &servertest.Member{Name: "a"}
 		first.SetValue(f.Value())
-		first.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		first.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
+			cluster.AcceptJoin{Joiner: "b"})
 		f, s = first, calls.New(first, calls.Options{})
 		written(-time.Hour, ready)
 		unknown("just seen", false)
@@ -106,7 +112,8 @@ func TestHowOldAPulseIs(t *testing.T) {
 
 		behind := &servertest.Member{Name: "a"}
 		behind.SetValue(f.Value())
-		behind.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		behind.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
+			cluster.AcceptJoin{Joiner: "b"})
 		f, s = behind, calls.New(behind, calls.Options{})
 		written(-time.Hour, peer.Vitals{Verdict: "behind", Offset: -time.Hour, Code: "clock"})
 		time.Sleep(4 * time.Second)
@@ -141,7 +148,8 @@ func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if is := status.Store; is.Reached || !is.AsOf.Equal(looked) || !is.Answered.Equal(looked.Add(wrote)) {
-				t.Errorf("%+v: it told of the members at %v and answered at %v, want %v and %v", is, is.AsOf, is.Answered, looked, looked.Add(wrote))
+				t.Errorf("%+v: it told of the members at %v and answered at %v, want %v and %v", is, is.AsOf,
+					is.Answered, looked, looked.Add(wrote))
 			}
 			if p := status.Problems[0]; p.Kind != calls.StoreProblem || !p.Since.Equal(looked.Add(wrote)) {
 				t.Errorf("the problem is %+v", p)
@@ -150,8 +158,8 @@ func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 	})
 }
 
-// Who watches the members reads their pulses now and then. Between two readings none is said to be late or to have little
-// time, one that has come is not gone, and nor is one that leaves, in whatever order that is heard.
+// Who watches the members reads their pulses now and then. Between two readings none is said to be late or to have
+// little time, one that has come is not gone, and nor is one that leaves, in whatever order that is heard.
 func TestAHealthyClusterHasNoProblems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = 10 * time.Second / 3 // the shortest
@@ -174,7 +182,11 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 			}
 		}
 		joins := func(id string) []cluster.Command {
-			return []cluster.Command{cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}}
+			return []cluster.Command{
+				cluster.PrepareJoin{Joiner: id},
+				cluster.NotifyWatchers{Joiner: id},
+				cluster.AcceptJoin{Joiner: id},
+			}
 		}
 		log(true, slices.Concat(joins("a"), joins("b"))...)
 		s := calls.New(f, calls.Options{})
@@ -184,7 +196,10 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 		}
 		pulses := map[string]peer.Pulse{"a": {Owner: "host-a"}}
 		write := func(id string, ahead time.Duration) {
-			pulses[id] = peer.Pulse{Owner: "host-" + id, Clock: time.Now().Add(ahead), Every: every, Vitals: peer.Vitals{Ready: true, Left: 3 * every, For: time.Minute}}
+			pulses[id] = peer.Pulse{
+				Owner: "host-" + id, Clock: time.Now().Add(ahead), Every: every,
+				Vitals: peer.Vitals{Ready: true, Left: 3 * every, For: time.Minute},
+			}
 			f.SetPulses(pulses)
 		}
 		var r *calls.Reading
@@ -209,18 +224,21 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 			}
 			for _, m := range status.Members {
 				is, known := alive[m.ID]
-				if (m.Alive != nil) != known || known && *m.Alive != is || m.ID != "a" && m.Fresh != (is && len(problems) == 0) {
+				if (m.Alive != nil) != known || known && *m.Alive != is ||
+					m.ID != "a" && m.Fresh != (is && len(problems) == 0) {
 					t.Errorf("%s: %s is alive: %v, fresh: %v", what, m.ID, m.Alive, m.Fresh)
 				}
 			}
 		}
-		for _, ahead := range []time.Duration{0, -9500 * time.Millisecond, 9500 * time.Millisecond} { // also at the first look
+		// also at the first look
+		for _, ahead := range []time.Duration{0, -9500 * time.Millisecond, 9500 * time.Millisecond} {
 			s = calls.New(f, calls.Options{})
 			write("b", ahead)
 			time.Sleep(every + time.Second) // as late as it may be
 			read()
 			for range 4 {
-				expect("just before it is written again, and until the next reading", map[string]bool{"a": true, "b": true})
+				expect("just before it is written again, and until the next reading",
+					map[string]bool{"a": true, "b": true})
 				time.Sleep(time.Second)
 			}
 			write("b", ahead)

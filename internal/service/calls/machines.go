@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-// MachineOf returns the machine of the quorum that ends with the process of a node: the one that has told the node's name or,
-// of those that have told none, the only one on the node's host. Nil: none, or unknown.
+// MachineOf returns the machine of the quorum that ends with the process of a node: the one that has told the node's
+// name or, of those that have told none, the only one on the node's host. Nil: none, or unknown.
 func MachineOf(q *quorum.Status, node, host string) (found *quorum.Machine) {
 	if q == nil || node == "" {
 		return nil
@@ -45,8 +45,8 @@ func HostOf(nodes []StatusNode, id string) string {
 	return ""
 }
 
-// EndsMajority reports whether a quorum has a majority, and has none once a machine ends; and how many voters are left then,
-// of how many.
+// EndsMajority reports whether a quorum has a majority, and has none once a machine ends; and how many voters are left
+// then, of how many.
 func EndsMajority(q *quorum.Status, m *quorum.Machine) (ends bool, left, voters int) {
 	if q == nil {
 		return false, 0, 0
@@ -64,8 +64,8 @@ func EndsMajority(q *quorum.Status, m *quorum.Machine) (ends bool, left, voters 
 	return q.Majority && m != nil && m.Role == quorum.Voter && 2*left <= voters, left, voters
 }
 
-// MeantMachine returns the address of the machine that a caller names by its address or its node. A text that names none is
-// returned as it is. An error is returned when several have told the name.
+// MeantMachine returns the address of the machine that a caller names by its address or its node. A text that names
+// none is returned as it is. An error is returned when several have told the name.
 func MeantMachine(text string, q quorum.Status) (address string, err error) {
 	var all []string
 	for _, m := range q.Machines {
@@ -82,7 +82,8 @@ func MeantMachine(text string, q quorum.Status) (address string, err error) {
 	case 1:
 		return all[0], nil
 	default:
-		return "", Input(fmt.Errorf("%.100q can be the machines %s; want the address of one", text, strings.Join(all, " and ")))
+		return "", Input(fmt.Errorf("%.100q can be the machines %s; want the address of one", text,
+			strings.Join(all, " and ")))
 	}
 }
 
@@ -94,8 +95,10 @@ type MajorityError struct {
 }
 
 func (e *MajorityError) Error() string {
-	return fmt.Sprintf("%s keeps data for all, as the machine %s, which ends with it: %d of %d machines would be left, no majority, and no node could reserve more time; "+
-		"start another machine first, or say that this may end the majority (--end-the-majority)", e.Node, e.Machine, e.Left, e.Voters)
+	return fmt.Sprintf("%s keeps data for all, as the machine %s, which ends with it: %d of %d machines would be "+
+		"left, no majority, and no node could reserve more time; "+
+		"start another machine first, or say that this may end the majority (--end-the-majority)", e.Node, e.Machine,
+		e.Left, e.Voters)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

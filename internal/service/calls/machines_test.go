@@ -14,7 +14,8 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-// A node is expelled with its machine of the quorum only if the others are a majority, or the caller says that they need not be.
+// A node is expelled with its machine of the quorum only if the others are a majority, or the caller says that they
+// need not be.
 func TestExpelKeepsTheMajority(t *testing.T) {
 	who, err := (&auth.Policy{Trusted: true}).Admit("")
 	if err != nil {
@@ -25,14 +26,20 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 		anyway   bool
 		refused  bool
 	}{
-		"two of three are left":       {func([]quorum.Machine) {}, false, false},
-		"one of three is left":        {func(m []quorum.Machine) { m[2].Err = "no answer" }, false, true},
-		"and it may be":               {func(m []quorum.Machine) { m[2].Err = "no answer" }, true, false},
-		"it is down itself":           {func(m []quorum.Machine) { m[1].Err = "no answer" }, false, false},
-		"it is no voter":              {func(m []quorum.Machine) { m[1].Role, m[2].Err = quorum.Learner, "no answer" }, false, false},
-		"it has told no name":         {func(m []quorum.Machine) { m[1].Node, m[2].Err = "", "no answer" }, false, true},
-		"another one has the host":    {func(m []quorum.Machine) { m[1].Node, m[2].Err = "c", "no answer" }, false, false},
-		"one has never told its role": {func(m []quorum.Machine) { m[2] = quorum.Machine{Address: m[2].Address, Err: "no answer"} }, false, true},
+		"two of three are left": {func([]quorum.Machine) {}, false, false},
+		"one of three is left":  {func(m []quorum.Machine) { m[2].Err = "no answer" }, false, true},
+		"and it may be":         {func(m []quorum.Machine) { m[2].Err = "no answer" }, true, false},
+		"it is down itself":     {func(m []quorum.Machine) { m[1].Err = "no answer" }, false, false},
+		"it is no voter": {func(m []quorum.Machine) {
+			m[1].Role, m[2].Err = quorum.Learner, "no answer"
+		}, false, false},
+		"it has told no name": {func(m []quorum.Machine) { m[1].Node, m[2].Err = "", "no answer" }, false, true},
+		"another one has the host": {func(m []quorum.Machine) {
+			m[1].Node, m[2].Err = "c", "no answer"
+		}, false, false},
+		"one has never told its role": {func(m []quorum.Machine) {
+			m[2] = quorum.Machine{Address: m[2].Address, Err: "no answer"}
+		}, false, true},
 	} {
 		m := &servertest.Member{Name: "aid"}
 		m.Apply(cluster.PrepareJoin{Joiner: "bid"})
@@ -49,8 +56,11 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 		if ok != tt.refused || !ok && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if ok && (refused.Machine != "ids-2:7420" || refused.Left != 1 || refused.Voters != 3 || calls.CodeOf(err) != codes.Refused ||
-			!strings.HasPrefix(err.Error(), "bid (b) keeps data for all, as the machine ids-2:7420, which ends with it: 1 of 3 machines would be left")) {
+		if ok && (refused.Machine != "ids-2:7420" || refused.Left != 1 || refused.Voters != 3 ||
+			calls.CodeOf(err) != codes.Refused ||
+			!strings.HasPrefix(err.Error(),
+				"bid (b) keeps data for all, as the machine ids-2:7420, which ends with it: 1 of 3 machines would "+
+					"be left")) {
 			t.Errorf("%s: %s %v", name, calls.CodeOf(err), err)
 		}
 	}
@@ -59,7 +69,11 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 // A machine is meant by its address, or by the name of its node if no other machine has told that.
 func TestMeantMachine(t *testing.T) {
 	q := quorum.Status{Machines: []quorum.Machine{
-		{Address: "10.0.0.1:7420", Node: "ids-1"}, {Address: "10.0.0.2:7420", Node: "ids-2"}, {Address: "10.0.0.3:7420", Node: "ids-2"}, {Address: "ids-1"}, {},
+		{Address: "10.0.0.1:7420", Node: "ids-1"},
+		{Address: "10.0.0.2:7420", Node: "ids-2"},
+		{Address: "10.0.0.3:7420", Node: "ids-2"},
+		{Address: "ids-1"},
+		{},
 	}}
 	for text, want := range map[string]string{
 		"10.0.0.2:7420": "10.0.0.2:7420", "ids-1": "ids-1", "ids-3": "ids-3", "ids": "ids", "": "",
@@ -72,7 +86,8 @@ func TestMeantMachine(t *testing.T) {
 	if have, err := calls.MeantMachine("ids-1", q); err != nil || have != "10.0.0.1:7420" {
 		t.Errorf("%q, %v", have, err)
 	}
-	if have, err := calls.MeantMachine("ids-2", q); calls.CodeOf(err) != codes.BadRequest || err.Error() != `"ids-2" can be the machines 10.0.0.2:7420 and 10.0.0.3:7420; want the address of one` {
+	if have, err := calls.MeantMachine("ids-2", q); calls.CodeOf(err) != codes.BadRequest ||
+		err.Error() != `"ids-2" can be the machines 10.0.0.2:7420 and 10.0.0.3:7420; want the address of one` {
 		t.Errorf("%q, %v", have, err)
 	}
 }

@@ -39,11 +39,14 @@ func Meant(text string, candidates []Candidate) (Candidate, error) {
 	}
 	switch len(begins) {
 	case 0:
-		return Candidate{}, fmt.Errorf("no member is %.100q; want the ID or the name of one, or the beginning of it: %s", text, listed(candidates))
+		return Candidate{},
+			fmt.Errorf("no member is %.100q; want the ID or the name of one, or the beginning of it: %s", text,
+				listed(candidates))
 	case 1:
 		return begins[0], nil
 	default:
-		return Candidate{}, fmt.Errorf("%.100q can be %d members: %s; give more of the ID", text, len(begins), listed(begins))
+		return Candidate{},
+			fmt.Errorf("%.100q can be %d members: %s; give more of the ID", text, len(begins), listed(begins))
 	}
 }
 

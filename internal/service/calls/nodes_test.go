@@ -28,8 +28,8 @@ func (m *moving) Nodes(ctx context.Context) ([]peer.NodeRecord, error) {
 	return nodes, err
 }
 
-// A node is lost when it has no pulse and has not left, also not while that was read. Without the store nobody can tell,
-// and what was known stays.
+// A node is lost when it has no pulse and has not left, also not while that was read. Without the store nobody can
+// tell, and what was known stays.
 func TestNodesAreLost(t *testing.T) {
 	now := time.Now()
 	record := func(name string, left time.Time, ids ...string) peer.NodeRecord {

@@ -49,8 +49,9 @@ func TestOwners(t *testing.T) {
 	}
 	s := calls.New(m, calls.Options{})
 	const (
-		zero  = `{"node":0,"member":"a","live":false}`
-		two   = `{"node":2,"live":true,"owner":"host-b","since":"2026-11-21T22:26:40Z","horizon":"2026-11-21T22:26:41.5Z","horizon_ms":1795300001500}`
+		zero = `{"node":0,"member":"a","live":false}`
+		two  = `{"node":2,"live":true,"owner":"host-b","since":"2026-11-21T22:26:40Z",` +
+			`"horizon":"2026-11-21T22:26:41.5Z","horizon_ms":1795300001500}`
 		seven = `{"node":7,"live":false,"horizon":"2026-11-21T22:26:40Z","horizon_ms":1795300000000}`
 		nine  = `{"node":9,"live":false,"unreadable":true}`
 	)

@@ -20,8 +20,9 @@ type Parts struct {
 	Node       int64  `json:"node"`
 	NodeID     int64  `json:"node_id"` // datacenter << node bits | node
 	Sequence   int64  `json:"sequence"`
-	NeverHeld  bool   `json:"never_held,omitempty"` // no member ever had the node ID, as far as the server has read the log; false: one had, or that is unknown
-	Text       string `json:"text,omitempty"`       // the ID in the form that the caller has asked for; empty: in none
+	// no member ever had the node ID, as far as the server has read the log; false: one had, or that is unknown
+	NeverHeld bool   `json:"never_held,omitempty"`
+	Text      string `json:"text,omitempty"` // the ID in the form that the caller has asked for; empty: in none
 }
 
 // lastTime is the first time that RFC 3339 can't write.
@@ -37,7 +38,8 @@ func Decode(q idtext.Sequencer, id firn.ID) (Parts, error) {
 	}
 	at := layout.TickStart(p.Tick)
 	if !at.Before(lastTime) {
-		return Parts{}, fmt.Errorf("%d is no ID of the layout %v: its time would be after the year 9999", int64(id), layout)
+		return Parts{},
+			fmt.Errorf("%d is no ID of the layout %v: its time would be after the year 9999", int64(id), layout)
 	}
 	return Parts{
 		ID: int64(id), IDStr: id.String(),
@@ -61,13 +63,14 @@ type Span struct {
 	FirstStr string `json:"first_str"`
 	Last     int64  `json:"last"`
 	LastStr  string `json:"last_str"`
-	Time     string `json:"time"`    // when the tick begins: RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
-	UnixMS   int64  `json:"unix_ms"` // Time, rounded down
-	Tick     int64  `json:"tick"`    // since the layout's epoch
+	// when the tick begins: RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
+	Time   string `json:"time"`
+	UnixMS int64  `json:"unix_ms"` // Time, rounded down
+	Tick   int64  `json:"tick"`    // since the layout's epoch
 }
 
-// SpanOf returns the span of the tick that an instant lies in. It returns an error when the layout is not valid, when the
-// instant lies outside the layout's lifetime, or after the year 9999.
+// SpanOf returns the span of the tick that an instant lies in. It returns an error when the layout is not valid, when
+// the instant lies outside the layout's lifetime, or after the year 9999.
 func SpanOf(l firn.Layout, at time.Time) (Span, error) {
 	tick, err := l.TickAt(at)
 	if err != nil {

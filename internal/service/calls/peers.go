@@ -25,7 +25,10 @@ type peers struct {
 }
 
 func newPeers() *peers {
-	return &peers{asking: make(chan struct{}, 1), known: map[string]another{}, last: map[string]string{}, silent: map[question]time.Time{}}
+	return &peers{
+		asking: make(chan struct{}, 1), known: map[string]another{}, last: map[string]string{},
+		silent: map[question]time.Time{},
+	}
 }
 
 type another struct {
@@ -48,19 +51,20 @@ const (
 	askWithin = time.Second     // how long the store may take to tell a member's addresses
 	notAgain  = 2 * time.Second // how long a member is not asked for IDs after it gave none
 
-	// A member that has not answered for that long, and for the time that the IDs take, gave none. It is half of the second for
-	// which balancers wait by default.
+	// A member that has not answered for that long, and for the time that the IDs take, gave none. It is half of the
+	// second for which balancers wait by default.
 	hangs = 500 * time.Millisecond
 )
 
-// Addresses returns where a member serves, by protocol; none: it serves nothing, or is not known. An error is returned when the
-// store does not answer, and nothing was known before.
+// Addresses returns where a member serves, by protocol; none: it serves nothing, or is not known. An error is returned
+// when the store does not answer, and nothing was known before.
 func (s *Service) Addresses(ctx context.Context, id string) (map[string]string, error) {
 	p, err := s.peers.of(ctx, s.member, id)
 	return p.addresses, err
 }
 
-// of returns what is known of a member. The store is asked by one call at a time; others use what was known before, if anything.
+// of returns what is known of a member. The store is asked by one call at a time; others use what was known before, if
+// anything.
 func (k *peers) of(ctx context.Context, m Member, id string) (another, error) {
 	p, ok := k.get(id)
 	if ok && p.fresh() {
@@ -120,8 +124,8 @@ func (k *peers) set(id string, p another, v cluster.Value) {
 	k.known[id] = p
 }
 
-// holder returns a member that has node IDs of a sequencer and serves HTTP: the one that was asked last, while it gives IDs, or
-// else any.
+// holder returns a member that has node IDs of a sequencer and serves HTTP: the one that was asked last, while it gives
+// IDs, or else any.
 func (k *peers) holder(ctx context.Context, m Member, name string, held cluster.Sequencer) (holder, bool) {
 	k.mu.Lock()
 	last := k.last[name]
@@ -147,8 +151,8 @@ func (k *peers) holder(ctx context.Context, m Member, name string, held cluster.
 	return holder{}, false
 }
 
-// asks returns where to ask a member for IDs of a sequencer; false: it has none, nobody reaches it over a network, or it gave none
-// a moment ago.
+// asks returns where to ask a member for IDs of a sequencer; false: it has none, nobody reaches it over a network, or
+// it gave none a moment ago.
 func (k *peers) asks(ctx context.Context, m Member, a question, held cluster.Sequencer) (holder, bool) {
 	if a.id == "" || a.id == m.ID() || len(held.Held(a.id)) == 0 || k.isSilent(a) {
 		return holder{}, false

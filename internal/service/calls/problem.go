@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Problem is something that is wrong in a cluster, or soon will be, as JSON. People read it in this order: Effect, Since,
-// Cause, Do, Link; see Sentence.
+// Problem is something that is wrong in a cluster, or soon will be, as JSON. People read it in this order: Effect,
+// Since, Cause, Do, Link; see Sentence.
 type Problem struct {
 	Level      ProblemLevel `json:"level"`
 	Kind       ProblemKind  `json:"kind"`
@@ -67,7 +67,10 @@ var remedies = []struct {
 	{DiskProblem, "Make room on that disk, or give it more."},
 	{ClockProblem, "Correct that clock, as with chronyc makestep; it gives IDs 5 s later."},
 	{NotReadyProblem, "Run firn doctor on that machine."},
-	{CallsProblem, "Have callers or balancers ask nodes that give IDs of it: /readyz?sequencer= with its name says which do."},
+	{
+		CallsProblem,
+		"Have callers or balancers ask nodes that give IDs of it: /readyz?sequencer= with its name says which do.",
+	},
 	{HorizonProblem, "Run firn doctor on that machine."},
 	{LayoutProblem, "Create a sequencer with a later epoch or more time bits, and move the callers to it."},
 	{GoneProblem, "If nobody stopped it, start it again; the other members remove it from the cluster."},
@@ -127,8 +130,8 @@ func TimeOfDay(at, now time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-// Unready says why the node is not ready, in the words of Problems. It asks the machines of the quorum alone, for a quarter of a
-// second at most.
+// Unready says why the node is not ready, in the words of Problems. It asks the machines of the quorum alone, for a
+// quarter of a second at most.
 func (s *Service) Unready(why error) string {
 	if errors.Is(why, ErrDraining) {
 		return why.Error()
@@ -140,7 +143,10 @@ func (s *Service) Unready(why error) string {
 			return p.Sentence(status.At)
 		}
 	}
-	return Problem{Level: Failing, Kind: NotReadyProblem, Effect: "This node gives no IDs", Cause: reasonOf(why)}.complete().Sentence(status.At)
+	return Problem{
+		Level: Failing, Kind: NotReadyProblem, Effect: "This node gives no IDs",
+		Cause: reasonOf(why),
+	}.complete().Sentence(status.At)
 }
 
 // folded makes one of all problems of a kind, a level and a cause that differ in the node or the sequencer only.

@@ -89,15 +89,16 @@ func (p *problems) fresh(yield func(StatusMember) bool) {
 	}
 }
 
-// copies finds members whose processes were copied or set back. They have started over, and IDs that were given before that
-// may exist twice.
+// copies finds members whose processes were copied or set back. They have started over, and IDs that were given before
+// that may exist twice.
 func (p *problems) copies() {
 	for m := range p.fresh {
 		at := m.Vitals.CopiedAt
 		if ago := p.status.At.Sub(at); !at.IsZero() && ago < toldFor {
 			p.addOf(m, Problem{
 				Level: Warning, Kind: CopiedProblem, Effect: "IDs of " + p.names[m.ID] + " may exist twice", Since: &at,
-				Cause: "its process was copied or set back, as by a snapshot of its machine; it found that out " + Rough(ago) + " ago, and started over",
+				Cause: "its process was copied or set back, as by a snapshot of its machine; it found that out " +
+					Rough(ago) + " ago, and started over",
 			})
 		}
 	}
@@ -117,7 +118,10 @@ func (p *problems) clocks() {
 					since = &v.VerdictSince
 				}
 			}
-			p.addOf(m, Problem{Level: Failing, Kind: ClockProblem, Effect: effect, Since: since, Cause: "its clock is " + verdict.String()})
+			p.addOf(m, Problem{
+				Level: Failing, Kind: ClockProblem, Effect: effect, Since: since,
+				Cause: "its clock is " + verdict.String(),
+			})
 		case clocks.Tied:
 			tied = append(tied, m.ID)
 			offsets = append(offsets, fmt.Sprintf("%s %s", p.names[m.ID], signed(v.Offset)))
@@ -126,7 +130,8 @@ func (p *problems) clocks() {
 	if len(tied) > 0 {
 		p.add(Problem{
 			Level: Warning, Kind: TieProblem, Members: tied, Effect: "IDs of different nodes carry different times",
-			Cause: "clocks disagree, and no majority agrees, so that each is believed: " + list(offsets) + " from the others",
+			Cause: "clocks disagree, and no majority agrees, so that each is believed: " + list(offsets) +
+				" from the others",
 		})
 	}
 }
@@ -147,8 +152,9 @@ func (p *problems) order() {
 		case codes.Code(v.Code) == codes.Clock && !v.Judgement().Out():
 			p.addOf(m, Problem{
 				Level: Failing, Kind: OrderProblem, Effect: p.names[m.ID] + " gives no IDs", Since: p.since(m),
-				Cause: fmt.Sprintf("IDs may exist up to %s, %s, so that its own would be unique, but smaller", instant(v.SmallerUntil), p.ahead(v.SmallerUntil)),
-				Do:    "Wait until then, or start it with --if-ids-are-ahead go-on.",
+				Cause: fmt.Sprintf("IDs may exist up to %s, %s, so that its own would be unique, but smaller",
+					instant(v.SmallerUntil), p.ahead(v.SmallerUntil)),
+				Do: "Wait until then, or start it with --if-ids-are-ahead go-on.",
 			})
 		}
 	}
@@ -174,7 +180,8 @@ func (p *problems) readiness() {
 	by := map[string][]StatusMember{}
 	for m := range p.fresh {
 		v, code := m.Vitals, codes.Code(m.Vitals.Code)
-		if !v.Ready && v.For >= settling && code != codes.Waiting && code != codes.Clock && (code != codes.NotReady || p.status.Store.Reached) {
+		if !v.Ready && v.For >= settling && code != codes.Waiting && code != codes.Clock &&
+			(code != codes.NotReady || p.status.Store.Reached) {
 			by[m.Vitals.Code] = append(by[m.Vitals.Code], m)
 		}
 	}
@@ -196,7 +203,8 @@ func (p *problems) readiness() {
 	}
 	for m := range p.fresh {
 		left := p.left(m)
-		if v := m.Vitals; p.status.Store.Reached && v.Ready && m.Every > 0 && left > 0 && p.leftThen(m) < m.Every && !p.short(m) {
+		if v := m.Vitals; p.status.Store.Reached && v.Ready && m.Every > 0 && left > 0 && p.leftThen(m) < m.Every &&
+			!p.short(m) {
 			p.addOf(m, Problem{
 				Level: Failing, Kind: HorizonProblem, Effect: p.names[m.ID] + " gives IDs for " + Rough(left) + " more",
 				Cause: "it should have reserved more time, and has not",
@@ -205,8 +213,8 @@ func (p *problems) readiness() {
 	}
 }
 
-// calls finds sequencers of which callers of some members get no IDs. What is told of the default sequencer already is not told
-// again.
+// calls finds sequencers of which callers of some members get no IDs. What is told of the default sequencer already is
+// not told again.
 func (p *problems) calls() {
 	for m := range p.fresh {
 		for _, name := range m.Vitals.Failing {
@@ -245,7 +253,10 @@ func (p *problems) pulses() {
 			if left := p.left(m); left > 0 {
 				text += "; its reserved time ends in " + Rough(left)
 			}
-			p.addOf(m, Problem{Level: Warning, Kind: LateProblem, Effect: p.names[m.ID] + " is late", Since: m.AsOf, Cause: text})
+			p.addOf(m, Problem{
+				Level: Warning, Kind: LateProblem, Effect: p.names[m.ID] + " is late",
+				Since: m.AsOf, Cause: text,
+			})
 		}
 	}
 }
@@ -316,8 +327,9 @@ func (p *problems) sequencers() {
 			})
 		case total >= 10 && q.Free*10 < total:
 			add("few", Problem{
-				Level: Warning, Kind: NodeIDsProblem, Effect: fmt.Sprintf("Only %d more nodes can give IDs of %s", q.Free, q.Name),
-				Cause: fmt.Sprintf("%d of its %d node IDs are taken", used, total),
+				Level: Warning, Kind: NodeIDsProblem,
+				Effect: fmt.Sprintf("Only %d more nodes can give IDs of %s", q.Free, q.Name),
+				Cause:  fmt.Sprintf("%d of its %d node IDs are taken", used, total),
 			})
 		}
 	}
@@ -352,7 +364,10 @@ func (p *problems) versions() {
 	for _, version := range slices.Sorted(maps.Keys(by)) {
 		texts = append(texts, p.verb(by[version], "runs", "run")+" "+version)
 	}
-	p.add(Problem{Level: Warning, Kind: VersionProblem, Effect: "An upgrade is not finished", Cause: strings.Join(texts, "; ")})
+	p.add(Problem{
+		Level: Warning, Kind: VersionProblem, Effect: "An upgrade is not finished",
+		Cause: strings.Join(texts, "; "),
+	})
 }
 
 // left is the time from now to a member's nearest horizon.
@@ -371,8 +386,8 @@ func (p *problems) leftThen(m StatusMember) time.Duration {
 	return p.left(m)
 }
 
-// short reports whether a member holds a node ID of a sequencer with a window of its own that is so short that its pulse,
-// which comes three times in the window of the node, can't tell whether more is reserved.
+// short reports whether a member holds a node ID of a sequencer with a window of its own that is so short that its
+// pulse, which comes three times in the window of the node, can't tell whether more is reserved.
 func (p *problems) short(m StatusMember) bool {
 	for _, q := range p.status.Sequencers {
 		if w := q.Definition.Window; w == 0 || w >= 3*m.Every {

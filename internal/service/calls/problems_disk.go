@@ -27,7 +27,8 @@ func (p *problems) disks() {
 		if m.Sync > slowSync {
 			p.addAbout(host, "sync "+host, Problem{
 				Level: Warning, Kind: DiskProblem, Effect: "The machine " + host + " of the quorum delays writes",
-				Cause: "its disk took " + Rough(m.Sync) + " for a small one", Do: "Find out who else uses the disk, and whether it is healthy.",
+				Cause: "its disk took " + Rough(m.Sync) + " for a small one",
+				Do:    "Find out who else uses the disk, and whether it is healthy.",
 			})
 		}
 	}

@@ -95,7 +95,8 @@ func (l missing) String() string {
 	case one:
 		verb = "is down"
 	}
-	return fmt.Sprintf("%d of %d machines %s (%s)", l.n(), l.voters, verb, strings.Join(slices.Concat(l.down, l.silent), ", "))
+	return fmt.Sprintf("%d of %d machines %s (%s)", l.n(), l.voters, verb,
+		strings.Join(slices.Concat(l.down, l.silent), ", "))
 }
 
 // quorum finds machines that are lost. It reports whether a majority is, so that the store does not answer.
@@ -122,8 +123,8 @@ func (p *problems) quorum() (lost bool) {
 	return false
 }
 
-// answers reports whether a majority of the voters answers, or no voter is known, so that it is not for those that are missing
-// that the quorum does not work.
+// answers reports whether a majority of the voters answers, or no voter is known, so that it is not for those that are
+// missing that the quorum does not work.
 func (l missing) answers() bool { return l.voters == 0 || l.needed() <= 0 }
 
 // noMajority says why no majority works.
@@ -134,8 +135,8 @@ func (l missing) noMajority() string {
 	return l.String()
 }
 
-// NoMajority says why no majority of the machines works; empty: one does. It speaks of machines that are missing only if a
-// majority does not work for them.
+// NoMajority says why no majority of the machines works; empty: one does. It speaks of machines that are missing only
+// if a majority does not work for them.
 func NoMajority(q quorum.Status) string {
 	if q.Majority {
 		return ""

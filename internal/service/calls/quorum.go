@@ -26,13 +26,16 @@ type Quorum interface {
 }
 
 // errNoQuorum is the error of calls about the quorum where there is none.
-var errNoQuorum = reason.New(string(codes.NoQuorum), "this node is not part of a quorum: it was started without --quorum")
+var errNoQuorum = reason.New(string(codes.NoQuorum),
+	"this node is not part of a quorum: it was started without --quorum")
 
 // errBackup is returned for a second backup at a time: each reads the whole store.
 var errBackup = fmt.Errorf("%w: a backup is being made already", ErrCrowded)
 
 // aboutQuorum begins a call about the quorum, as begin does.
-func (s *Service) aboutQuorum(ctx context.Context, who *auth.Caller, right auth.Right) (context.Context, func(), error) {
+func (s *Service) aboutQuorum(ctx context.Context, who *auth.Caller, right auth.Right) (context.Context,
+	func(), error,
+) {
 	ctx, end, err := s.begin(ctx, who, right, "", 1)
 	if err == nil && s.options.Quorum == nil {
 		end()
@@ -41,8 +44,8 @@ func (s *Service) aboutQuorum(ctx context.Context, who *auth.Caller, right auth.
 	return ctx, end, err
 }
 
-// QuorumStatus returns the state of the quorum, as this process sees it. It needs neither a majority nor a member that has
-// joined.
+// QuorumStatus returns the state of the quorum, as this process sees it. It needs neither a majority nor a member that
+// has joined.
 func (s *Service) QuorumStatus(ctx context.Context, who *auth.Caller) (quorum.Status, error) {
 	ctx, end, err := s.aboutQuorum(ctx, who, auth.Look)
 	if err != nil {
@@ -71,9 +74,9 @@ type recent struct {
 
 const recentFor = 2 * time.Second
 
-// RecentQuorum returns the state of the quorum, at most two seconds old. If the machines have not all answered, or failed
-// to, when ctx ends, it is the state from when they were last asked. It counts against no limit. Nil: there is no quorum,
-// or the machines have not been asked before.
+// RecentQuorum returns the state of the quorum, at most two seconds old. If the machines have not all answered, or
+// failed to, when ctx ends, it is the state from when they were last asked. It counts against no limit. Nil: there is
+// no quorum, or the machines have not been asked before.
 func (s *Service) RecentQuorum(ctx context.Context) *quorum.Status {
 	if s.options.Quorum == nil {
 		return nil
@@ -118,7 +121,8 @@ func (s *Service) quorum(ctx context.Context) *quorum.Status {
 	return &status
 }
 
-// ReplaceMachine has another machine take the place of a lost one, see MeantMachine, and returns the state of the quorum then.
+// ReplaceMachine has another machine take the place of a lost one, see MeantMachine, and returns the state of the
+// quorum then.
 func (s *Service) ReplaceMachine(ctx context.Context, who *auth.Caller, lost, instead string) (quorum.Status, error) {
 	return s.changeQuorum(ctx, who, "replace machine", func(ctx context.Context) error {
 		lost, err := MeantMachine(lost, *s.quorum(ctx))
@@ -144,7 +148,9 @@ func (s *Service) RemoveMachines(ctx context.Context, who *auth.Caller, machines
 }
 
 // changeQuorum changes which machines the quorum has.
-func (s *Service) changeQuorum(ctx context.Context, who *auth.Caller, call string, change func(context.Context) error) (_ quorum.Status, err error) {
+func (s *Service) changeQuorum(ctx context.Context, who *auth.Caller, call string,
+	change func(context.Context) error,
+) (_ quorum.Status, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, call, "", err) }(ctx)
 	ctx, end, err := s.aboutQuorum(ctx, who, auth.Admin)
 	if err != nil {
@@ -152,7 +158,8 @@ func (s *Service) changeQuorum(ctx context.Context, who *auth.Caller, call strin
 	}
 	defer end()
 	err = change(ctx)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, quorum.ErrClient) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrAmbiguous) &&
+		!errors.Is(err, quorum.ErrClient) {
 		err = Input(err) // a wrong address
 	}
 	if err != nil {

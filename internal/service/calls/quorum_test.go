@@ -24,7 +24,8 @@ func (q *slowQuorum) Status(context.Context) quorum.Status {
 	return quorum.Status{Machines: []quorum.Machine{{Index: n}}}
 }
 
-// However many watch the quorum, the machines are asked once in two seconds; who does not wait gets what they said before.
+// However many watch the quorum, the machines are asked once in two seconds; who does not wait gets what they said
+// before.
 func TestRecentQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(slowQuorum)

@@ -18,19 +18,22 @@ import (
 type StatusSequencer struct {
 	Name       string             `json:"name"`
 	Definition cluster.Definition `json:"definition"`
-	Created    int64              `json:"created"`              // the position of the entry that created it
-	Capacity   int64              `json:"capacity"`             // number of node IDs in the region
-	Region     cluster.Region     `json:"region,omitzero"`      // that it was created in
-	Until      time.Time          `json:"until"`                // when the time of its layout ends
-	Rate       float64            `json:"rate"`                 // IDs per second and node
-	Nodes      map[int64]string   `json:"nodes"`                // the member that has each node ID
-	Waiting    []string           `json:"waiting"`              // members waiting for a node ID, in order
-	Free       int64              `json:"free"`                 // number of node IDs that no member has
-	Allocation cluster.Allocation `json:"allocation"`           // in force; that of the definition is what it was created with
-	Share      *int64             `json:"share,omitempty"`      // percent of the members by the policy, 0: the rest; nil: the policy does not name it
-	Drained    []string           `json:"drained"`              // members that may not attach
-	Given      *float64           `json:"given_rate,omitempty"` // IDs per second that callers got lately, of all nodes whose pulse is fresh; nil: unknown
-	Here       Here               `json:"here"`
+	Created    int64              `json:"created"`         // the position of the entry that created it
+	Capacity   int64              `json:"capacity"`        // number of node IDs in the region
+	Region     cluster.Region     `json:"region,omitzero"` // that it was created in
+	Until      time.Time          `json:"until"`           // when the time of its layout ends
+	Rate       float64            `json:"rate"`            // IDs per second and node
+	Nodes      map[int64]string   `json:"nodes"`           // the member that has each node ID
+	Waiting    []string           `json:"waiting"`         // members waiting for a node ID, in order
+	Free       int64              `json:"free"`            // number of node IDs that no member has
+	// in force; that of the definition is what it was created with
+	Allocation cluster.Allocation `json:"allocation"`
+	// percent of the members by the policy, 0: the rest; nil: the policy does not name it
+	Share   *int64   `json:"share,omitempty"`
+	Drained []string `json:"drained"` // members that may not attach
+	// IDs per second that callers got lately, of all nodes whose pulse is fresh; nil: unknown
+	Given *float64 `json:"given_rate,omitempty"`
+	Here  Here     `json:"here"`
 
 	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
 }
@@ -90,7 +93,8 @@ func sharesOf(v cluster.Value) map[string]int64 {
 func (s *Service) describeUnder(shares map[string]int64, name string, q cluster.Sequencer) StatusSequencer {
 	d := q.Definition()
 	described := StatusSequencer{
-		Name: name, Definition: d, Created: q.Created(), Capacity: q.NodeIDs().Size(), Region: q.Region(), Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
+		Name: name, Definition: d, Created: q.Created(), Capacity: q.NodeIDs().Size(), Region: q.Region(),
+		Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
 		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: s.here(name),
 		Allocation: q.Allocation(), Drained: slices.AppendSeq([]string{}, q.DrainedMembers()),
 	}

@@ -206,8 +206,8 @@ func (s *Service) Ready() error {
 	return m.Ready()
 }
 
-// ReadyFor returns nil if a call for an ID of a sequencer gets one, from this node or one that it asks, as far as is known. Else
-// the error says why not.
+// ReadyFor returns nil if a call for an ID of a sequencer gets one, from this node or one that it asks, as far as is
+// known. Else the error says why not.
 func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	if s.serving.Err() != nil {
 		return ErrDraining
@@ -243,7 +243,9 @@ var ErrCrowded = reason.New(string(codes.Overloaded), "too many calls at a time;
 
 // begin admits a call if the caller has one of the rights and may spend that many IDs. The function it returns
 // ends the call. The context ends after s.timeout at most.
-func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right, sequencer string, worth int) (context.Context, func(), error) {
+func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right, sequencer string,
+	worth int,
+) (context.Context, func(), error) {
 	if err := who.May(rights, sequencer); err != nil {
 		return nil, nil, err
 	}

@@ -72,7 +72,8 @@ func TestCallsAtATime(t *testing.T) {
 		}
 		synctest.Wait()
 		_, _, err := s.Next(t.Context(), who, name)
-		if !errors.Is(err, calls.ErrCrowded) || calls.CodeOf(err) != codes.Overloaded || calls.RetryAfter(err) != time.Second {
+		if !errors.Is(err, calls.ErrCrowded) || calls.CodeOf(err) != codes.Overloaded ||
+			calls.RetryAfter(err) != time.Second {
 			t.Errorf("one too many: %v (%s)", err, calls.CodeOf(err))
 		}
 		close(gate)
@@ -92,7 +93,8 @@ func TestMany(t *testing.T) {
 	s := fake(new(servertest.Issuer), calls.Options{})
 	gone := errors.New("gone")
 	err := s.Many(t.Context(), anyone(t), "", name, 3, func(b *calls.Batch) error {
-		if ids := slices.Concat(slices.Collect(b.All())...); !slices.Equal(ids, []firn.ID{servertest.First, servertest.First + 1, servertest.First + 2}) {
+		if ids := slices.Concat(slices.Collect(b.All())...); !slices.Equal(ids,
+			[]firn.ID{servertest.First, servertest.First + 1, servertest.First + 2}) {
 			t.Errorf("they are %v", ids)
 		}
 		return gone
@@ -102,7 +104,8 @@ func TestMany(t *testing.T) {
 	}
 	for _, count := range []int{0, -1, calls.MaxCount + 1} {
 		err := s.Many(t.Context(), anyone(t), "", name, count, nil)
-		if calls.CodeOf(err) != codes.BadRequest || !strings.Contains(err.Error(), fmt.Sprintf("count is %d; want a number from 1 to 100000", count)) {
+		if calls.CodeOf(err) != codes.BadRequest ||
+			!strings.Contains(err.Error(), fmt.Sprintf("count is %d; want a number from 1 to 100000", count)) {
 			t.Errorf("%d: %v", count, err)
 		}
 	}

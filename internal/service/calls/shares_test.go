@@ -138,7 +138,11 @@ func TestPartyOf(t *testing.T) {
 			t.Errorf("%s is %v, %s is %v", same[0], a, same[1], b)
 		}
 	}
-	for _, other := range [][2]string{{"10.0.0.1:1", "10.0.0.2:1"}, {"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"}, {"10.0.0.1:1", ""}} {
+	for _, other := range [][2]string{
+		{"10.0.0.1:1", "10.0.0.2:1"},
+		{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"},
+		{"10.0.0.1:1", ""},
+	} {
 		if a, b := partyOf(anyone, other[0]), partyOf(anyone, other[1]); a == b {
 			t.Errorf("%s and %s are both %v", other[0], other[1], a)
 		}

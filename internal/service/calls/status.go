@@ -28,16 +28,19 @@ type Status struct {
 	Joins      []StatusJoin      `json:"joins"`
 	Sequencers []StatusSequencer `json:"sequencers"`
 	Quorum     *quorum.Status    `json:"quorum,omitempty"` // nil: the store is not a quorum
-	Disk       *space.Room       `json:"disk,omitempty"`   // where a node alone keeps the data; nil: unknown, or others keep it
+	// where a node alone keeps the data; nil: unknown, or others keep it
+	Disk *space.Room `json:"disk,omitempty"`
 }
 
-// StatusStore says whether the store answers, in a Status. Times are by the answering server's clock; nil: not since that
-// began.
+// StatusStore says whether the store answers, in a Status. Times are by the answering server's clock; nil: not since
+// that began.
 type StatusStore struct {
-	Reached  bool       `json:"reached"`
-	AsOf     *time.Time `json:"as_of,omitempty"`    // when it last told of the members, which the rest of the Status is as of
-	Answered *time.Time `json:"answered,omitempty"` // while it does not: when it last answered that or a write; to a third of the window
-	Why      string     `json:"why,omitempty"`      // it does not answer
+	Reached bool `json:"reached"`
+	// when it last told of the members, which the rest of the Status is as of
+	AsOf *time.Time `json:"as_of,omitempty"`
+	// while it does not: when it last answered that or a write; to a third of the window
+	Answered *time.Time `json:"answered,omitempty"`
+	Why      string     `json:"why,omitempty"` // it does not answer
 }
 
 // StatusNode is a node that lives, or has been gone for less than a day, in a Status. Times are by its own clock.
@@ -72,9 +75,11 @@ type StatusMember struct {
 
 // Pulse is the state of the process behind a member ID. Zero value: unknown.
 type Pulse struct {
-	Alive  *bool         `json:"alive,omitempty"`    // nil: unknown, as the store did not answer, or it came or left while that was asked
-	Owner  string        `json:"owner,omitempty"`    // the name of its node; empty: unknown
-	Fresh  bool          `json:"fresh"`              // Owner and Vitals are confirmed: its pulse was not overdue when the store last told of the members
+	// nil: unknown, as the store did not answer, or it came or left while that was asked
+	Alive *bool  `json:"alive,omitempty"`
+	Owner string `json:"owner,omitempty"` // the name of its node; empty: unknown
+	// Owner and Vitals are confirmed: its pulse was not overdue when the store last told of the members
+	Fresh  bool          `json:"fresh"`
 	AsOf   *time.Time    `json:"as_of,omitempty"`    // when it last wrote its pulse, as far as is known; nil: unknown
 	Every  time.Duration `json:"every_ns,omitempty"` // it writes its pulse again within this time
 	Vitals *peer.Vitals  `json:"vitals,omitempty"`   // with times by the answering server's clock; nil: unknown
@@ -98,8 +103,10 @@ const (
 func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status {
 	l := s.looking(r)
 	status := Status{
-		Cluster: s.member.Cluster(), Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
-		Members: []StatusMember{}, Nodes: l.describeNodes(), Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q, Disk: s.disk(),
+		Cluster: s.member.Cluster(), Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at,
+		Store:   l.store(),
+		Members: []StatusMember{}, Nodes: l.describeNodes(), Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
+		Quorum: q, Disk: s.disk(),
 	}
 	for _, id := range v.Members() {
 		m := StatusMember{ID: id, Pulse: l.pulse(id)}
@@ -140,8 +147,8 @@ func (s *Status) rateSequencers() {
 	}
 }
 
-// ownStatus returns what the node knows of itself, of the store and of the quorum, without a call of the store. The store
-// counts as reached unless the node is past its horizon and its next pulse is overdue.
+// ownStatus returns what the node knows of itself, of the store and of the quorum, without a call of the store. The
+// store counts as reached unless the node is past its horizon and its next pulse is overdue.
 func (s *Service) ownStatus() Status {
 	l := s.looking(nil)
 	status := Status{Member: l.member, At: l.at, Store: l.store(), Disk: s.disk()}
@@ -233,8 +240,8 @@ func (s *Service) Value(who *auth.Caller) (cluster.Value, error) {
 	return s.latest()
 }
 
-// Recent returns what the node remembers of the log, while the store does not answer, and as of when that is the end of the log,
-// by the member's wall clock.
+// Recent returns what the node remembers of the log, while the store does not answer, and as of when that is the end of
+// the log, by the member's wall clock.
 func (s *Service) Recent() (store.Batch, time.Time, error) {
 	batch, read, err := s.member.Recent()
 	if err != nil {
@@ -247,8 +254,8 @@ func (s *Service) Recent() (store.Batch, time.Time, error) {
 	return batch, l.ago(l.now.Sub(read)), nil
 }
 
-// RecentIfSilent returns as of when the node knows the end of the log, by the member's wall clock, where the store does not
-// answer: its own next pulse is overdue. Zero: the store answers, or nothing was read.
+// RecentIfSilent returns as of when the node knows the end of the log, by the member's wall clock, where the store does
+// not answer: its own next pulse is overdue. Zero: the store answers, or nothing was read.
 func (s *Service) RecentIfSilent() (asOf time.Time) {
 	if l := s.looking(nil); l.overdue() {
 		_, asOf, _ = s.Recent()

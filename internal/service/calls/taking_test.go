@@ -21,7 +21,8 @@ func TestTaking(t *testing.T) {
 	for i := 0; ; i++ { // half as fast as required
 		deadline := t2.Deadline(now, piece)
 		sent += piece
-		if latest := began.Add(TakeSlack + time.Duration(sent)*time.Second/LeastTaken); deadline.After(latest) || deadline.After(now.Add(TakeSlack)) {
+		if latest := began.Add(TakeSlack + time.Duration(sent)*time.Second/LeastTaken); deadline.After(latest) ||
+			deadline.After(now.Add(TakeSlack)) {
 			t.Fatalf("piece %d: by %v", i, deadline.Sub(began))
 		}
 		now = now.Add(2 * piece * time.Second / LeastTaken)

@@ -12,9 +12,11 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-// Texts writes the new IDs of a sequencer in a form for a caller. Make it with Service.Texts, before IDs are taken in vain.
+// Texts writes the new IDs of a sequencer in a form for a caller. Make it with Service.Texts, before IDs are taken in
+// vain.
 type Texts struct {
-	// Secret says that the caller may have the texts, and not the numbers: they are sealed, and the caller may not open them.
+	// Secret says that the caller may have the texts, and not the numbers: they are sealed, and the caller may not open
+	// them.
 	Secret bool
 
 	name string
@@ -74,7 +76,8 @@ type Decoding struct {
 	Form *idtext.Form // in which the answer has the ID, too; nil: in none
 }
 
-// Decode decodes an ID of a sequencer. The member need not be attached to it. Who opens or seals an ID needs the right for it.
+// Decode decodes an ID of a sequencer. The member need not be attached to it. Who opens or seals an ID needs the right
+// for it.
 func (s *Service) Decode(ctx context.Context, who *auth.Caller, name string, d Decoding) (Parts, error) {
 	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
 	if err != nil {
@@ -127,8 +130,8 @@ func decodeText(q idtext.Sequencer, d Decoding) (parts Parts, err error) {
 	return parts, nil
 }
 
-// Span returns the first and the last ID of a sequencer's tick. The member need not be attached to it. The error has the code
-// BadRequest when the layout has no IDs for the time, or when the sequencer scatters its IDs.
+// Span returns the first and the last ID of a sequencer's tick. The member need not be attached to it. The error has
+// the code BadRequest when the layout has no IDs for the time, or when the sequencer scatters its IDs.
 func (s *Service) Span(ctx context.Context, who *auth.Caller, name string, at time.Time) (Span, error) {
 	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
 	if err != nil {
@@ -140,7 +143,9 @@ func (s *Service) Span(ctx context.Context, who *auth.Caller, name string, at ti
 		return Span{}, err
 	}
 	if q.Scattered {
-		return Span{}, Input(fmt.Errorf("the sequencer %q is scattered: its IDs do not lie in the order of their time, so a time has no first and last one", name))
+		return Span{},
+			Input(fmt.Errorf("the sequencer %q is scattered: its IDs do not lie in the order of their time, so a time "+
+				"has no first and last one", name))
 	}
 	span, err := SpanOf(q.Layout, at)
 	if err != nil {

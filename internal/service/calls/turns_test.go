@@ -111,7 +111,8 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 		var large sync.WaitGroup
 		for i := range 20 {
 			large.Go(func() {
-				if err := s.Many(t.Context(), who, fmt.Sprintf("10.0.0.%d:1", i%3), peer.DefaultSequencer, MaxCount, none); err != nil {
+				if err := s.Many(t.Context(), who, fmt.Sprintf("10.0.0.%d:1", i%3), peer.DefaultSequencer, MaxCount,
+					none); err != nil {
 					t.Error(err)
 				}
 			})
@@ -157,7 +158,8 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 			var large sync.WaitGroup
 			for i := range 20 {
 				large.Go(func() {
-					_ = s.Many(ctx, who, fmt.Sprintf("10.0.0.%d:1", i), peer.DefaultSequencer, MaxCount, none) // until the test ends
+					// until the test ends
+					_ = s.Many(ctx, who, fmt.Sprintf("10.0.0.%d:1", i), peer.DefaultSequencer, MaxCount, none)
 				})
 			}
 			for range 100 {

@@ -17,10 +17,12 @@ type Expelled struct {
 	Owner  string `json:"owner,omitempty"` // the name of its node; empty: unknown
 }
 
-// Expel removes a member or joiner from the cluster. Its process ends, with the machine of the quorum that it may be, and stays
-// out until it is started again. See Meant for how a caller names it. A MajorityError is returned if the quorum then had no
-// majority, unless that may end.
-func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string, endTheMajority bool) (_ Expelled, err error) {
+// Expel removes a member or joiner from the cluster. Its process ends, with the machine of the quorum that it may be,
+// and stays out until it is started again. See Meant for how a caller names it. A MajorityError is returned if the
+// quorum then had no majority, unless that may end.
+func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string,
+	endTheMajority bool,
+) (_ Expelled, err error) {
 	about := Audit{Call: "expel", Member: name}
 	defer func(ctx context.Context) { s.finished(ctx, who, about, err) }(ctx)
 	ctx, end, err := s.begin(askedBy(ctx, who), who, auth.Admin, "", 1)
@@ -77,8 +79,8 @@ type Skipped struct {
 	Position int64 `json:"position"`
 }
 
-// Skip has all members pass over an entry of the log that this node can't read. An error is returned when it has not stopped
-// there, and when a member lives that may have applied the entry.
+// Skip has all members pass over an entry of the log that this node can't read. An error is returned when it has not
+// stopped there, and when a member lives that may have applied the entry.
 func (s *Service) Skip(ctx context.Context, who *auth.Caller, position int64) (_ Skipped, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "skip", "", err) }(ctx)
 	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
@@ -107,7 +109,9 @@ func (s *Service) UndrainMember(ctx context.Context, who *auth.Caller, sequencer
 }
 
 // MoveNode gives a node ID of a sequencer to a member that is attached to it.
-func (s *Service) MoveNode(ctx context.Context, who *auth.Caller, sequencer string, node int64, to string) (Placed, error) {
+func (s *Service) MoveNode(ctx context.Context, who *auth.Caller, sequencer string, node int64,
+	to string,
+) (Placed, error) {
 	return s.place(ctx, who, "move", sequencer, to, func(ctx context.Context, sequencer, id string) error {
 		if node < 0 {
 			return Input(fmt.Errorf("the node ID %d; want 0 or more", node))
@@ -117,7 +121,9 @@ func (s *Service) MoveNode(ctx context.Context, who *auth.Caller, sequencer stri
 }
 
 // place changes what a member has of a sequencer. See Meant for how a caller names it.
-func (s *Service) place(ctx context.Context, who *auth.Caller, call, sequencer, name string, do func(ctx context.Context, sequencer, id string) error) (_ Placed, err error) {
+func (s *Service) place(ctx context.Context, who *auth.Caller, call, sequencer, name string,
+	do func(ctx context.Context, sequencer, id string) error,
+) (_ Placed, err error) {
 	about := Audit{Call: call, Sequencer: sequencer, Member: name}
 	defer func(ctx context.Context) { s.finished(ctx, who, about, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, sequencer)
@@ -138,7 +144,9 @@ func (s *Service) place(ctx context.Context, who *auth.Caller, call, sequencer, 
 }
 
 // Allocate changes how many of the members that want a node ID of a sequencer get one.
-func (s *Service) Allocate(ctx context.Context, who *auth.Caller, sequencer string, a cluster.Allocation) (_ StatusSequencer, err error) {
+func (s *Service) Allocate(ctx context.Context, who *auth.Caller, sequencer string,
+	a cluster.Allocation,
+) (_ StatusSequencer, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "allocate", sequencer, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, sequencer)
 	if err != nil {

@@ -15,19 +15,39 @@ func TestAuditedVerbs(t *testing.T) {
 	m := &servertest.Member{Name: "a"}
 	m.Apply(cluster.PrepareJoin{Joiner: "a2b"})
 	m.SetPulses(map[string]peer.Pulse{"a": {}})
-	m.SetNodes(peer.NodeRecord{Name: "ids-1", Members: []string{"a"}}, peer.NodeRecord{Name: "ids-2", Members: []string{"b"}})
+	m.SetNodes(peer.NodeRecord{Name: "ids-1", Members: []string{"a"}},
+		peer.NodeRecord{Name: "ids-2", Members: []string{"b"}})
 	s, trail, _ := audited(m)
 	for _, tt := range []struct {
 		do   func() error
 		want string
 	}{
-		{func() error { _, err := s.Expel(t.Context(), operator, "x", false); return err }, "call=expel member=x outcome=bad_request"},
+		{func() error {
+			_, err := s.Expel(t.Context(), operator, "x", false)
+			return err
+		}, "call=expel member=x outcome=bad_request"},
 		{func() error { _, err := s.Expel(t.Context(), shop, "a2", false); return err }, ""},
-		{func() error { _, err := s.SetPolicy(t.Context(), operator, nil); return err }, `call="set policy" outcome=ok`},
-		{func() error { _, err := s.Expel(t.Context(), operator, "a2", false); return err }, "call=expel member=a2b outcome=ok"},
-		{func() error { _, err := s.Forget(t.Context(), operator, "ids-1"); return err }, "call=forget member=ids-1 outcome=bad_request"}, // it lives
-		{func() error { _, err := s.Forget(t.Context(), operator, "ids-2"); return err }, "call=forget member=ids-2 outcome=ok"},
-		{func() error { _, err := s.Forget(t.Context(), operator, "ids-2"); return err }, "call=forget member=ids-2 outcome=bad_request"},
+		{func() error {
+			_, err := s.SetPolicy(t.Context(), operator, nil)
+			return err
+		}, `call="set policy" outcome=ok`},
+		{func() error {
+			_, err := s.Expel(t.Context(), operator, "a2", false)
+			return err
+		}, "call=expel member=a2b outcome=ok"},
+		// it lives
+		{func() error {
+			_, err := s.Forget(t.Context(), operator, "ids-1")
+			return err
+		}, "call=forget member=ids-1 outcome=bad_request"},
+		{func() error {
+			_, err := s.Forget(t.Context(), operator, "ids-2")
+			return err
+		}, "call=forget member=ids-2 outcome=ok"},
+		{func() error {
+			_, err := s.Forget(t.Context(), operator, "ids-2")
+			return err
+		}, "call=forget member=ids-2 outcome=bad_request"},
 		{func() error { _, err := s.Forget(t.Context(), shop, "ids-1"); return err }, ""},
 	} {
 		_ = tt.do()

@@ -38,7 +38,9 @@ func ratesOf(before, now map[string]uint64, took time.Duration) map[string]float
 			all[name] = math.Round(10*float64(made)/took.Seconds()) / 10
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b))
+	})
 	for _, name := range names[min(mostRates, len(names)):] {
 		delete(all, name)
 	}

@@ -12,7 +12,8 @@ import (
 // A node tells the rates of its busiest sequencers: those that give IDs, and no more than all nodes can read of all.
 func TestRatesOfSequencers(t *testing.T) {
 	before := map[string]uint64{"default": 1000, "idle": 7, "again": 900}
-	now := map[string]uint64{"default": 1500, "idle": 7, "new": 1, "again": 3} // the last one was destroyed, and created again
+	// the last one was destroyed, and created again
+	now := map[string]uint64{"default": 1500, "idle": 7, "new": 1, "again": 3}
 	want := map[string]float64{"default": 100, "new": 0.2}
 	if have := ratesOf(before, now, 5*time.Second); !maps.Equal(have, want) {
 		t.Errorf("the rates are %v, want %v", have, want)
@@ -22,7 +23,8 @@ func TestRatesOfSequencers(t *testing.T) {
 		now[fmt.Sprintf("q%02d", i)] = uint64(10 * (i + 1))
 	}
 	have := ratesOf(nil, now, time.Second)
-	if _, least := have[fmt.Sprintf("q%02d", mostRates-1)]; len(have) != mostRates || least || have[fmt.Sprintf("q%02d", 2*mostRates-1)] != 20*mostRates {
+	if _, least := have[fmt.Sprintf("q%02d", mostRates-1)]; len(have) != mostRates || least ||
+		have[fmt.Sprintf("q%02d", 2*mostRates-1)] != 20*mostRates {
 		t.Errorf("of %d sequencers these rates are told: %v", len(now), have)
 	}
 }

@@ -15,7 +15,8 @@ func TestNoErrorIsASuccess(t *testing.T) {
 			t.Errorf("%q: HTTP %d, gRPC %v, Redis %q, when %q", c, c.HTTP(), c.GRPC(), c.Redis(), c.When())
 		}
 	}
-	if c := codes.Code("of_a_newer_node"); c.HTTP() != 500 || c.GRPC() != grpccodes.Internal || c.Redis() != "INTERNAL" || c.Retry() != 0 {
+	if c := codes.Code("of_a_newer_node"); c.HTTP() != 500 || c.GRPC() != grpccodes.Internal ||
+		c.Redis() != "INTERNAL" || c.Retry() != 0 {
 		t.Errorf("%s: HTTP %d, gRPC %v, Redis %q, again in %v", c, c.HTTP(), c.GRPC(), c.Redis(), c.Retry())
 	}
 }

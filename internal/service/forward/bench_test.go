@@ -55,7 +55,8 @@ func Benchmark(b *testing.B) {
 				}
 				_, _ = io.Copy(io.Discard, answer.Body)
 				_ = answer.Body.Close()
-				if answer.StatusCode != http.StatusOK || (answer.Header.Get(httpapi.MadeBy) != "") != (name == "forwarded") {
+				if answer.StatusCode != http.StatusOK ||
+					(answer.Header.Get(httpapi.MadeBy) != "") != (name == "forwarded") {
 					b.Fatal(answer.Status, answer.Header)
 				}
 			}

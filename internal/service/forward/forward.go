@@ -1,4 +1,5 @@
-// Package forward asks other nodes of the cluster for IDs over HTTP, as their callers do, on behalf of a node that has none.
+// Package forward asks other nodes of the cluster for IDs over HTTP, as their callers do, on behalf of a node that has
+// none.
 package forward
 
 import (
@@ -37,10 +38,10 @@ const (
 	longestReason = 1 << 10          // bytes of it that callers get
 )
 
-// New returns a client for the nodes of one cluster. The function cluster returns the cluster's ID; while that is empty, the
-// client asks nobody. Own is how this node serves TLS: the client then asks over TLS alone, and trusts the authorities of this
-// node's certificate and those of the system. Own is nil for a node that serves without TLS. Traced returns a transport that
-// passes on the trace of each call.
+// New returns a client for the nodes of one cluster. The function cluster returns the cluster's ID; while that is
+// empty, the client asks nobody. Own is how this node serves TLS: the client then asks over TLS alone, and trusts the
+// authorities of this node's certificate and those of the system. Own is nil for a node that serves without TLS. Traced
+// returns a transport that passes on the trace of each call.
 func New(cluster func() string, own *tls.Config, traced func(http.RoundTripper) http.RoundTripper) *Client {
 	dialer := net.Dialer{Timeout: connectWithin}
 	return &Client{
@@ -61,7 +62,8 @@ func New(cluster func() string, own *tls.Config, traced func(http.RoundTripper) 
 				IdleConnTimeout:     idleFor,
 				DisableCompression:  true,
 			}),
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is for the node
+			// the token is for the node
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
@@ -69,8 +71,8 @@ func New(cluster func() string, own *tls.Config, traced func(http.RoundTripper) 
 // Close closes the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// trusting returns the settings for a connection to another node, which has a certificate by the same authority as this one, by
-// one that the system trusts, or the same certificate.
+// trusting returns the settings for a connection to another node, which has a certificate by the same authority as this
+// one, by one that the system trusts, or the same certificate.
 func trusting(own *tls.Config) (*tls.Config, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -131,19 +133,23 @@ func (c *Client) request(ctx context.Context, at, sequencer string, count int) (
 		return nil, err
 	}
 	if u.Host == "" || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("the address of the other node is %.100q; want http:// or https://, a host and a port", at)
+		return nil, fmt.Errorf("the address of the other node is %.100q; want http:// or https://, a host and a port",
+			at)
 	}
 	if u.Scheme == "http" && c.own != nil {
-		return nil, fmt.Errorf("%s is served without TLS: what callers send to this node over TLS does not go there", at)
+		return nil, fmt.Errorf("%s is served without TLS: what callers send to this node over TLS does not go there",
+			at)
 	}
-	u.Path, u.RawQuery = "/api/v1/sequencers/"+sequencer+"/ids", "count="+strconv.Itoa(count) // not cleaned: ".." is a name, too
+	// not cleaned: ".." is a name, too
+	u.Path, u.RawQuery = "/api/v1/sequencers/"+sequencer+"/ids", "count="+strconv.Itoa(count)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("Accept", packed.Type)
 	r.Header[httpapi.Forwarded] = []string{"1"}
-	r.Header["X-Idempotency-Key"] = nil // a kept connection may have ended: then it is asked again, which is no harm. It is not sent
+	// a kept connection may have ended: then it is asked again, which is no harm. It is not sent
+	r.Header["X-Idempotency-Key"] = nil
 	return r, nil
 }
 
@@ -160,5 +166,8 @@ func refusal(response *http.Response) error {
 	message := failure.Error.Message
 	message = strings.ToValidUTF8(message[:min(len(message), longestReason)], "")
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // without a number, 0
-	return &calls.ElsewhereError{Code: failure.Error.Code, Message: message, Retry: time.Duration(max(seconds, 0)) * time.Second}
+	return &calls.ElsewhereError{
+		Code: failure.Error.Code, Message: message,
+		Retry: time.Duration(max(seconds, 0)) * time.Second,
+	}
 }

@@ -30,7 +30,9 @@ func asker(t *testing.T, config *tls.Config) *forward.Client {
 }
 
 // answering is a node that answers in one way, and keeps the last request.
-func answering(t *testing.T, start func(http.Handler) *httptest.Server, answer http.HandlerFunc) (at string, last *http.Request) {
+func answering(t *testing.T, start func(http.Handler) *httptest.Server, answer http.HandlerFunc) (at string,
+	last *http.Request,
+) {
 	last = new(http.Request)
 	s := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*last = *r
@@ -57,7 +59,8 @@ func TestFill(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if last.Method != http.MethodPost || last.URL.String() != "/api/v1/sequencers/orders/ids?count=3" ||
-		last.Header.Get("Authorization") != "Bearer secret" || last.Header.Get(httpapi.Forwarded) == "" || last.Header.Get("Accept") != packed.Type {
+		last.Header.Get("Authorization") != "Bearer secret" || last.Header.Get(httpapi.Forwarded) == "" ||
+		last.Header.Get("Accept") != packed.Type {
 		t.Errorf("%s %v %v", last.Method, last.URL, last.Header)
 	}
 }
@@ -68,9 +71,12 @@ func TestNoIDs(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"fewer":    {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7) }, "8 bytes; want 16 for 2 IDs"},
-		"more":     {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, 8, 9) }, "17 bytes; want 16 for 2 IDs"},
-		"cut":      {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "16"); ids(w, 7) }, "unexpected EOF"},
+		"fewer": {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7) }, "8 bytes; want 16 for 2 IDs"},
+		"more":  {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, 8, 9) }, "17 bytes; want 16 for 2 IDs"},
+		"cut": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "16")
+			ids(w, 7)
+		}, "unexpected EOF"},
 		"negative": {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, -8) }, "ID 2 of 2 is -8"},
 		"dies":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 		"JSON": {func(w http.ResponseWriter, _ *http.Request) {
@@ -81,7 +87,10 @@ func TestNoIDs(t *testing.T) {
 			w.Header().Set(clusterid.Header, "cluster-2")
 			ids(w, 7, 8)
 		}, `for the cluster "cluster-2"; this one is "cluster-1"`},
-		"nobody": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Del(clusterid.Header); ids(w, 7, 8) }, `for the cluster ""; this one is "cluster-1"`},
+		"nobody": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Del(clusterid.Header)
+			ids(w, 7, 8)
+		}, `for the cluster ""; this one is "cluster-1"`},
 		"moved": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		}, "307"},
@@ -96,7 +105,8 @@ func TestNoIDs(t *testing.T) {
 		}
 	}
 	unknown := forward.New(func() string { return "" }, nil, untraced)
-	if err := unknown.Fill(t.Context(), "http://127.0.0.1:1", "", "orders", make([]firn.ID, 2)); err == nil || !strings.Contains(err.Error(), "not known") {
+	if err := unknown.Fill(t.Context(), "http://127.0.0.1:1", "", "orders", make([]firn.ID, 2)); err == nil ||
+		!strings.Contains(err.Error(), "not known") {
 		t.Errorf("a cluster that is not known: %v", err)
 	}
 }
@@ -110,7 +120,8 @@ func TestRefusal(t *testing.T) {
 	})
 	err := asker(t, nil).Fill(t.Context(), at, "", "orders", make([]firn.ID, 2))
 	var refused *calls.ElsewhereError
-	if !errors.As(err, &refused) || refused.Code != codes.RateLimited || refused.Message != "too many" || refused.Retry != 2*time.Second {
+	if !errors.As(err, &refused) || refused.Code != codes.RateLimited || refused.Message != "too many" ||
+		refused.Retry != 2*time.Second {
 		t.Errorf("%v", err)
 	}
 }
@@ -162,14 +173,17 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A caller's token goes to the scheme, host and port of an address only, and from a node with TLS to those with TLS only.
+// A caller's token goes to the scheme, host and port of an address only, and from a node with TLS to those with TLS
+// only.
 func TestAddresses(t *testing.T) {
 	at, last := answering(t, httptest.NewServer, func(w http.ResponseWriter, _ *http.Request) { ids(w, 7) })
 	host := strings.TrimPrefix(at, "http://")
 	for _, wrong := range []string{
-		"", host, "unix:/run/firn.sock", "ftp://" + host, "http://", at + "/admin", at + "?x=", at + "/#", "http://user:word@" + host, "http://%zz",
+		"", host, "unix:/run/firn.sock", "ftp://" + host, "http://", at + "/admin", at + "?x=", at + "/#",
+		"http://user:word@" + host, "http://%zz",
 	} {
-		if err := asker(t, nil).Fill(t.Context(), wrong, "secret", "orders", make([]firn.ID, 1)); err == nil || last.Method != "" {
+		if err := asker(t, nil).Fill(t.Context(), wrong, "secret", "orders", make([]firn.ID, 1)); err == nil ||
+			last.Method != "" {
 			t.Errorf("%q: %v, and it was asked by %s %v", wrong, err, last.Method, last.URL)
 		}
 	}
@@ -177,7 +191,8 @@ func TestAddresses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "without TLS") || last.Method != "" {
 		t.Errorf("without TLS: %v, and it was asked by %q", err, last.Method)
 	}
-	if err := asker(t, nil).Fill(t.Context(), at, "secret", "..", make([]firn.ID, 1)); err != nil || last.URL.Path != "/api/v1/sequencers/../ids" {
+	if err := asker(t, nil).Fill(t.Context(), at, "secret", "..", make([]firn.ID, 1)); err != nil ||
+		last.URL.Path != "/api/v1/sequencers/../ids" {
 		t.Errorf("asked for %v, %v; want the sequencer that was named, and no other", last.URL, err)
 	}
 }

@@ -16,7 +16,9 @@ type admin struct {
 	service *calls.Service
 }
 
-func (a *admin) ListSequencers(ctx context.Context, _ *firnv1.ListSequencersRequest) (*firnv1.ListSequencersResponse, error) {
+func (a *admin) ListSequencers(ctx context.Context, _ *firnv1.ListSequencersRequest) (*firnv1.ListSequencersResponse,
+	error,
+) {
 	all, err := a.service.Sequencers(ctx, callerOf(ctx))
 	if err != nil {
 		return nil, err
@@ -32,7 +34,9 @@ func (a *admin) GetSequencer(ctx context.Context, r *firnv1.GetSequencerRequest)
 	return &firnv1.GetSequencerResponse{Sequencer: sequencerMessage(q)}, nil
 }
 
-func (a *admin) CreateSequencer(ctx context.Context, r *firnv1.CreateSequencerRequest) (*firnv1.CreateSequencerResponse, error) {
+func (a *admin) CreateSequencer(ctx context.Context, r *firnv1.CreateSequencerRequest) (*firnv1.CreateSequencerResponse,
+	error,
+) {
 	d, err := readDefinition(r.GetDefinition())
 	if err != nil {
 		return nil, calls.Input(err)
@@ -41,10 +45,15 @@ func (a *admin) CreateSequencer(ctx context.Context, r *firnv1.CreateSequencerRe
 	if err != nil {
 		return nil, err
 	}
-	return &firnv1.CreateSequencerResponse{Sequencer: sequencerMessage(c.StatusSequencer), Created: created, Warnings: c.Warnings}, nil
+	return &firnv1.CreateSequencerResponse{
+		Sequencer: sequencerMessage(c.StatusSequencer), Created: created,
+		Warnings: c.Warnings,
+	}, nil
 }
 
-func (a *admin) DestroySequencer(ctx context.Context, r *firnv1.DestroySequencerRequest) (*firnv1.DestroySequencerResponse, error) {
+func (a *admin) DestroySequencer(ctx context.Context,
+	r *firnv1.DestroySequencerRequest,
+) (*firnv1.DestroySequencerResponse, error) {
 	d, err := a.service.Destroy(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
 	if err != nil {
 		return nil, err
@@ -56,7 +65,9 @@ func (a *admin) DestroySequencer(ctx context.Context, r *firnv1.DestroySequencer
 	return m, nil
 }
 
-func (a *admin) AttachSequencer(ctx context.Context, r *firnv1.AttachSequencerRequest) (*firnv1.AttachSequencerResponse, error) {
+func (a *admin) AttachSequencer(ctx context.Context, r *firnv1.AttachSequencerRequest) (*firnv1.AttachSequencerResponse,
+	error,
+) {
 	here, err := a.service.Attach(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
 	if err != nil {
 		return nil, err
@@ -64,7 +75,9 @@ func (a *admin) AttachSequencer(ctx context.Context, r *firnv1.AttachSequencerRe
 	return &firnv1.AttachSequencerResponse{Here: hereMessage(here)}, nil
 }
 
-func (a *admin) DetachSequencer(ctx context.Context, r *firnv1.DetachSequencerRequest) (*firnv1.DetachSequencerResponse, error) {
+func (a *admin) DetachSequencer(ctx context.Context, r *firnv1.DetachSequencerRequest) (*firnv1.DetachSequencerResponse,
+	error,
+) {
 	here, err := a.service.Detach(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
 	if err != nil {
 		return nil, err
@@ -80,7 +93,9 @@ func (a *admin) DrainMember(ctx context.Context, r *firnv1.DrainMemberRequest) (
 	return &firnv1.DrainMemberResponse{Member: p.Member, Sequencer: sequencerMessage(p.StatusSequencer)}, nil
 }
 
-func (a *admin) UndrainMember(ctx context.Context, r *firnv1.UndrainMemberRequest) (*firnv1.UndrainMemberResponse, error) {
+func (a *admin) UndrainMember(ctx context.Context, r *firnv1.UndrainMemberRequest) (*firnv1.UndrainMemberResponse,
+	error,
+) {
 	p, err := a.service.UndrainMember(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), r.GetMember())
 	if err != nil {
 		return nil, err
@@ -96,7 +111,9 @@ func (a *admin) MoveNode(ctx context.Context, r *firnv1.MoveNodeRequest) (*firnv
 	return &firnv1.MoveNodeResponse{Member: p.Member, Sequencer: sequencerMessage(p.StatusSequencer)}, nil
 }
 
-func (a *admin) SetAllocation(ctx context.Context, r *firnv1.SetAllocationRequest) (*firnv1.SetAllocationResponse, error) {
+func (a *admin) SetAllocation(ctx context.Context, r *firnv1.SetAllocationRequest) (*firnv1.SetAllocationResponse,
+	error,
+) {
 	to, err := readAllocation(r.GetAllocation())
 	if err != nil {
 		return nil, calls.Input(err)
@@ -144,7 +161,9 @@ func (a *admin) SetPolicy(ctx context.Context, r *firnv1.SetPolicyRequest) (*fir
 	return &firnv1.SetPolicyResponse{Policy: policyMessage(p)}, nil
 }
 
-func (a *admin) ClusterStatus(ctx context.Context, _ *firnv1.ClusterStatusRequest) (*firnv1.ClusterStatusResponse, error) {
+func (a *admin) ClusterStatus(ctx context.Context, _ *firnv1.ClusterStatusRequest) (*firnv1.ClusterStatusResponse,
+	error,
+) {
 	status, err := a.service.Status(ctx, callerOf(ctx))
 	if err != nil {
 		return nil, err

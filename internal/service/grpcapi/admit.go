@@ -55,7 +55,9 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, err
 }
 
 // unary admits the callers of calls with one answer, and words their errors.
-func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo,
+	next grpc.UnaryHandler,
+) (answer any, err error) {
 	began := time.Now()
 	_ = grpc.SetTrailer(ctx, s.ofCluster()) // it fails outside of calls only
 	defer func() { err = s.outcome(ctx, info.FullMethod, began, err, recover()) }()
@@ -70,12 +72,15 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 }
 
 // stream does the same for calls with many answers.
-func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	next grpc.StreamHandler,
+) (err error) {
 	ctx, of := stream.Context(), s.ofCluster()
 	stream.SetTrailer(of)
 	_ = stream.SetHeader(of) // nothing was sent yet
 
-	defer func() { err = s.outcome(ctx, info.FullMethod, time.Time{}, err, recover()) }() // how long it takes is up to the caller
+	// how long it takes is up to the caller
+	defer func() { err = s.outcome(ctx, info.FullMethod, time.Time{}, err, recover()) }()
 	within, err := s.admit(ctx, info.FullMethod)
 	if err != nil {
 		return err
@@ -90,8 +95,8 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return next(srv, admitted{stream, within})
 }
 
-// ofCluster is the metadata that names the cluster; nil while it is not known. A stream sends it first, too, as it may never
-// end.
+// ofCluster is the metadata that names the cluster; nil while it is not known. A stream sends it first, too, as it may
+// never end.
 func (s *Server) ofCluster() metadata.MD {
 	id := s.service.Cluster()
 	if id == "" {
@@ -108,8 +113,8 @@ type admitted struct {
 
 func (a admitted) Context() context.Context { return a.ctx }
 
-// outcome counts a call, and returns its error as the caller gets it. A panic becomes an error: otherwise it would end the
-// process, and all other calls. Began is zero for calls that are not timed.
+// outcome counts a call, and returns its error as the caller gets it. A panic becomes an error: otherwise it would end
+// the process, and all other calls. Began is zero for calls that are not timed.
 func (s *Server) outcome(ctx context.Context, method string, began time.Time, err error, panicked any) error {
 	code := codes.OK
 	switch {

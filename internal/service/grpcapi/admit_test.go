@@ -80,9 +80,12 @@ func TestTokens(t *testing.T) {
 	}
 	trail := r.trail.String()
 	for _, want := range []string{
-		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Firn/Next outcome=unauthenticated`,
-		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Firn/Stream outcome=unauthenticated`,
-		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Admin/ListSequencers outcome=forbidden`,
+		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Firn/Next ` +
+			`outcome=unauthenticated`,
+		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Firn/Stream ` +
+			`outcome=unauthenticated`,
+		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc ` +
+			`call=/firn.v1.Admin/ListSequencers outcome=forbidden`,
 	} {
 		if !strings.Contains(trail, want) {
 			t.Errorf("the trail does not say %s:\n%s", want, trail)
@@ -91,10 +94,12 @@ func TestTokens(t *testing.T) {
 	if strings.Contains(trail, "stolen-one") {
 		t.Errorf("the trail shows a token:\n%s", trail)
 	}
-	if _, err := r.admin.DestroySequencer(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer the-admin"), &firnv1.DestroySequencerRequest{Name: "default"}); err == nil {
+	if _, err := r.admin.DestroySequencer(metadata.AppendToOutgoingContext(within(t), "authorization",
+		"Bearer the-admin"), &firnv1.DestroySequencerRequest{Name: "default"}); err == nil {
 		t.Error("the default sequencer was destroyed")
 	}
-	if want := "remote=bufconn protocol=grpc call=destroy sequencer=default outcome=in_use"; !strings.Contains(r.trail.String(), want) {
+	if want := "remote=bufconn protocol=grpc call=destroy sequencer=default " +
+		"outcome=in_use"; !strings.Contains(r.trail.String(), want) {
 		t.Errorf("the trail does not say %s:\n%s", want, r.trail.String())
 	}
 }
@@ -118,8 +123,10 @@ func TestAdminIsForbidden(t *testing.T) {
 func TestAdminNeedsAToken(t *testing.T) {
 	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: two(t)})
 	for name, call := range adminCalls(r.admin) {
-		wants(t, name, call(within(t), "orders"), refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "missing token: send"})
-		if want := "call=/firn.v1.Admin/" + name + " outcome=unauthenticated\n"; !strings.Contains(r.trail.String(), want) {
+		wants(t, name, call(within(t), "orders"),
+			refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "missing token: send"})
+		if want := "call=/firn.v1.Admin/" + name +
+			" outcome=unauthenticated\n"; !strings.Contains(r.trail.String(), want) {
 			t.Errorf("the trail does not say %s:\n%s", want, r.trail.String())
 		}
 	}

@@ -22,13 +22,13 @@ func (s *Server) limit(calls int) {
 	s.open, s.watches = conns.NewQuota(calls), conns.NewQuota(max(1, calls/2))
 }
 
-// arrives is called when the headers of a call have been read. It counts the call, in all and for its connection, which is
-// not idle meanwhile, until the call has ended and the caller has read the answer. That includes calls whose request never
-// comes, which interceptors do not see.
+// arrives is called when the headers of a call have been read. It counts the call, in all and for its connection, which
+// is not idle meanwhile, until the call has ended and the caller has read the answer. That includes calls whose request
+// never comes, which interceptors do not see.
 //
-// A call beyond the limit is not refused here, as gRPC would keep its context for the life of the connection. It is marked
-// as crowded, unless it is a health check, and ends soon if its request does not come. When as many calls wait to be
-// refused as are served, the connection of the next one is closed.
+// A call beyond the limit is not refused here, as gRPC would keep its context for the life of the connection. It is
+// marked as crowded, unless it is a health check, and ends soon if its request does not come. When as many calls wait
+// to be refused as are served, the connection of the next one is closed.
 func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := connOf(ctx)
 	from, conn := c.remote.Addr, c.Conn
@@ -84,7 +84,8 @@ func (s *Server) keepCounted(ctx context.Context, answer any) {
 // refuseWithin limits the time of a call beyond the limit.
 const refuseWithin = 100 * time.Millisecond
 
-// watching counts a call that needs no token and may never end, until done is called. It is not ok when there are too many.
+// watching counts a call that needs no token and may never end, until done is called. It is not ok when there are too
+// many.
 func (s *Server) watching(ctx context.Context) (done func(), ok bool) {
 	from := connOf(ctx).remote.Addr
 	if !s.watches.Take(from) {

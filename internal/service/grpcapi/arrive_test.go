@@ -37,7 +37,8 @@ func TestTooManyCalls(t *testing.T) {
 	}
 	reflect, err := reflectionpb.NewServerReflectionClient(r.conn).ServerReflectionInfo(within(t))
 	if err == nil {
-		err = reflect.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}})
+		err = reflect.Send(
+			&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}})
 	}
 	if err == nil {
 		_, err = reflect.Recv()

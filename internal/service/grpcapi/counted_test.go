@@ -41,14 +41,19 @@ func TestCallsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its server may know that before or after it is told.
-	lost := m.Take("grpc firn.v1.Firn/Next gone", "grpc firn.v1.Firn/Next unavailable", "grpc firn.v1.Firn/Next internal")
+	lost := m.Take("grpc firn.v1.Firn/Next gone", "grpc firn.v1.Firn/Next unavailable",
+		"grpc firn.v1.Firn/Next internal")
 	if lost != 1 {
 		t.Errorf("a call whose caller went away was counted %d times", lost)
 	}
 	m.Wants(t, map[string]int{
-		"grpc firn.v1.Firn/Next ok": 3, "grpc firn.v1.Firn/Next not_ready": 1, "grpc firn.v1.Firn/NextBatch bad_request": 1,
+		"grpc firn.v1.Firn/Next ok": 3, "grpc firn.v1.Firn/Next not_ready": 1,
+		"grpc firn.v1.Firn/NextBatch bad_request":           1,
 		"grpc firn.v1.Admin/GetSequencer unknown_sequencer": 1, "grpc firn.v1.Firn/Stream ok": 1,
-	}, map[string]int{"grpc firn.v1.Firn/Next": 5, "grpc firn.v1.Firn/NextBatch": 1, "grpc firn.v1.Admin/GetSequencer": 1})
+	}, map[string]int{
+		"grpc firn.v1.Firn/Next": 5, "grpc firn.v1.Firn/NextBatch": 1,
+		"grpc firn.v1.Admin/GetSequencer": 1,
+	})
 }
 
 func BenchmarkCounted(b *testing.B) {

@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 )
 
-// readDefinition reads a message. It does so by way of JSON, so that defaults and errors are the same there. An error is
-// returned when the definition is not valid.
+// readDefinition reads a message. It does so by way of JSON, so that defaults and errors are the same there. An error
+// is returned when the definition is not valid.
 func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if m == nil {
 		m = &firnv1.Definition{}
@@ -34,19 +34,22 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	}
 	if at := m.GetEpoch(); at != nil {
 		if !at.IsValid() {
-			return d, fmt.Errorf("the epoch of %d seconds and %d nanoseconds is not a valid time; want one from 1970 to now", at.GetSeconds(), at.GetNanos())
+			return d, fmt.Errorf("the epoch of %d seconds and %d nanoseconds is not a valid time; want one from "+
+				"1970 to now", at.GetSeconds(), at.GetNanos())
 		}
 		fields["epoch"] = at.AsTime()
 	}
 	if tick := m.GetTick(); tick != nil {
 		if !tick.IsValid() || tick.AsDuration() > time.Second {
-			return d, fmt.Errorf("the tick of %d seconds and %d nanoseconds; want 1ms to 1s", tick.GetSeconds(), tick.GetNanos())
+			return d, fmt.Errorf("the tick of %d seconds and %d nanoseconds; want 1ms to 1s", tick.GetSeconds(),
+				tick.GetNanos())
 		}
 		fields["tick"] = tick.AsDuration().String()
 	}
 	if window := m.GetWindow(); window != nil {
 		if !window.IsValid() {
-			return d, fmt.Errorf("the window of %d seconds and %d nanoseconds is no duration; want at least 1s", window.GetSeconds(), window.GetNanos())
+			return d, fmt.Errorf("the window of %d seconds and %d nanoseconds is no duration; want at least 1s",
+				window.GetSeconds(), window.GetNanos())
 		}
 		fields["window"] = window.AsDuration().String()
 	}
@@ -68,7 +71,8 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if a := m.GetAttach(); a != firnv1.Definition_ATTACH_UNSPECIFIED {
 		policy, ok := attachPolicies[a]
 		if !ok {
-			return d, fmt.Errorf("attach is %d; want on demand (%d) or explicit (%d)", a, firnv1.Definition_ATTACH_ON_DEMAND, firnv1.Definition_ATTACH_EXPLICIT)
+			return d, fmt.Errorf("attach is %d; want on demand (%d) or explicit (%d)", a,
+				firnv1.Definition_ATTACH_ON_DEMAND, firnv1.Definition_ATTACH_EXPLICIT)
 		}
 		fields["attach"] = policy
 	}
@@ -110,8 +114,9 @@ func definitionMessage(d cluster.Definition) *firnv1.Definition {
 	m := &firnv1.Definition{
 		Nodes: &d.Nodes, Allocation: allocationMessage(d.Allocation),
 		Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
-		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits), SequenceBits: bits(l.SequenceBits),
-		NodeLowest: &l.NodeLowest, After: int64(d.After),
+		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits),
+		SequenceBits: bits(l.SequenceBits),
+		NodeLowest:   &l.NodeLowest, After: int64(d.After),
 		Prefix: d.Prefix, Scattered: d.Scattered, RandomStart: d.RandomStart,
 	}
 	if d.Window != 0 {

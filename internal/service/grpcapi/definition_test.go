@@ -20,8 +20,10 @@ import (
 // any definition, if it is valid.
 func random(r *rand.Rand) cluster.Definition {
 	l := firn.Layout{
-		Epoch: time.Unix(r.Int64N(1<<31), r.Int64N(1e9)).UTC(), Tick: time.Duration(1+r.Int64N(1000)) * time.Millisecond,
-		TimeBits: 20 + r.IntN(22), DatacenterBits: r.IntN(5), NodeBits: r.IntN(9), SequenceBits: r.IntN(13), NodeLowest: r.IntN(2) == 0,
+		Epoch:    time.Unix(r.Int64N(1<<31), r.Int64N(1e9)).UTC(),
+		Tick:     time.Duration(1+r.Int64N(1000)) * time.Millisecond,
+		TimeBits: 20 + r.IntN(22), DatacenterBits: r.IntN(5), NodeBits: r.IntN(9), SequenceBits: r.IntN(13),
+		NodeLowest: r.IntN(2) == 0,
 	}
 	d := cluster.Define(l)
 	d.Nodes = 1 + r.Int64N(d.Nodes)
@@ -81,8 +83,12 @@ func TestDefaultsAreThoseOfJSON(t *testing.T) {
 		`{"epoch":"1971-01-01T00:00:00Z"}`: {Epoch: timestamppb.New(time.Date(1971, 1, 1, 0, 0, 0, 0, time.UTC))},
 		`{"allocation":{"kind":"all"}}`:    {Allocation: &firnv1.Allocation{}},
 
-		`{"allocation":{"kind":"count","count":2}}`:      {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Count{Count: 2}}},
-		`{"allocation":{"kind":"percent","percent":50}}`: {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 50}}},
+		`{"allocation":{"kind":"count","count":2}}`: {
+			Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Count{Count: 2}},
+		},
+		`{"allocation":{"kind":"percent","percent":50}}`: {
+			Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 50}},
+		},
 		`{"after":"1000"}`:         {After: 1000},
 		`{"attach":"on-demand"}`:   {Attach: firnv1.Definition_ATTACH_ON_DEMAND},
 		`{"attach":"explicit"}`:    {Attach: firnv1.Definition_ATTACH_EXPLICIT},
@@ -109,19 +115,29 @@ func TestBadDefinitions(t *testing.T) {
 		"want at most 63":                    {TimeBits: new(int32(60))},
 		"a tick of 1µs; want 1ms to 1s":      {Tick: durationpb.New(time.Microsecond)},
 		"tick of -1ms":                       {Tick: durationpb.New(-time.Millisecond)},
-		"the tick of 1 seconds and 1 nanoseconds; want 1ms to 1s":       {Tick: &durationpb.Duration{Seconds: 1, Nanos: 1}},
-		"the tick of 9223372036854775807 seconds":                       {Tick: &durationpb.Duration{Seconds: math.MaxInt64}},
-		"the tick of 0 seconds and 2000000000 nanoseconds":              {Tick: &durationpb.Duration{Nanos: 2e9}},
-		"the epoch of 9223372036854775807 seconds":                      {Epoch: &timestamppb.Timestamp{Seconds: math.MaxInt64}},
-		"the epoch of -9223372036854775808 seconds":                     {Epoch: &timestamppb.Timestamp{Seconds: math.MinInt64}},
+		"the tick of 1 seconds and 1 nanoseconds; want 1ms to 1s": {Tick: &durationpb.Duration{
+			Seconds: 1,
+			Nanos:   1,
+		}},
+		"the tick of 9223372036854775807 seconds":          {Tick: &durationpb.Duration{Seconds: math.MaxInt64}},
+		"the tick of 0 seconds and 2000000000 nanoseconds": {Tick: &durationpb.Duration{Nanos: 2e9}},
+		"the epoch of 9223372036854775807 seconds":         {Epoch: &timestamppb.Timestamp{Seconds: math.MaxInt64}},
+		"the epoch of -9223372036854775808 seconds":        {Epoch: &timestamppb.Timestamp{Seconds: math.MinInt64}},
+
 		"the epoch of 0 seconds and -1 nanoseconds is not a valid time": {Epoch: &timestamppb.Timestamp{Nanos: -1}},
-		"the epoch 0001-01-01T00:00:00Z; want 1970 to":                  {Epoch: timestamppb.New(time.Time{})},
-		"the epoch 9999-12-31T00:00:00Z; want 1970 to":                  {Epoch: timestamppb.New(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))},
-		"attach is 7; want on demand (1) or explicit (2)":               {Attach: 7},
-		"after is -5; want an ID, or 0 for none":                        {After: -5},
-		"IDs after 9223372036854775807":                                 {After: math.MaxInt64},
-		"a count of 0 members; want at least 1":                         {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Count{}}},
-		"101 percent of the members; want 1 to 100":                     {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 101}}},
+
+		"the epoch 0001-01-01T00:00:00Z; want 1970 to": {Epoch: timestamppb.New(time.Time{})},
+		"the epoch 9999-12-31T00:00:00Z; want 1970 to": {Epoch: timestamppb.New(time.Date(9999, 12, 31,
+			0, 0, 0, 0, time.UTC))},
+
+		"attach is 7; want on demand (1) or explicit (2)": {Attach: 7},
+
+		"after is -5; want an ID, or 0 for none": {After: -5},
+		"IDs after 9223372036854775807":          {After: math.MaxInt64},
+		"a count of 0 members; want at least 1":  {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Count{}}},
+		"101 percent of the members; want 1 to 100": {
+			Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 101}},
+		},
 	} {
 		if d, err := readDefinition(m); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v is %v, %v\nwant %s", m, d, err, says)

@@ -30,8 +30,10 @@ func sequencerMessage(q calls.StatusSequencer) *firnv1.Sequencer {
 	region, _ := q.Region.MarshalText() // it has no error
 	return &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
-		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free, Here: hereMessage(q.Here),
-		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region), GivenRate: q.Given,
+		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free,
+		Here:       hereMessage(q.Here),
+		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
+		GivenRate: q.Given,
 	}
 }
 
@@ -46,22 +48,26 @@ func sequencerMessages(all []calls.StatusSequencer) []*firnv1.Sequencer {
 func policyMessage(p calls.Policy) *firnv1.Policy {
 	m := &firnv1.Policy{}
 	for _, s := range p.Shares {
-		m.Shares = append(m.Shares, &firnv1.Share{Sequencer: s.Sequencer, Percent: s.Percent, Members: p.Assigned[s.Sequencer]})
+		m.Shares = append(m.Shares,
+			&firnv1.Share{Sequencer: s.Sequencer, Percent: s.Percent, Members: p.Assigned[s.Sequencer]})
 	}
 	return m
 }
 
 func statusMessage(s calls.Status) *firnv1.ClusterStatusResponse {
 	m := &firnv1.ClusterStatusResponse{
-		Cluster: s.Cluster, Member: s.Member, Position: s.Position, Entries: s.Entries, Sequencers: sequencerMessages(s.Sequencers),
-		At: timestamppb.New(s.At), StoreReached: s.Store.Reached, StoreAsOf: instantMessage(s.Store.AsOf),
+		Cluster: s.Cluster, Member: s.Member, Position: s.Position, Entries: s.Entries,
+		Sequencers: sequencerMessages(s.Sequencers),
+		At:         timestamppb.New(s.At), StoreReached: s.Store.Reached, StoreAsOf: instantMessage(s.Store.AsOf),
 	}
 	for _, one := range s.Members {
-		m.Members = append(m.Members, &firnv1.Member{Id: one.ID, Watches: one.Watches, Joined: one.Joined, Pulse: pulseMessage(one.Pulse)})
+		m.Members = append(m.Members,
+			&firnv1.Member{Id: one.ID, Watches: one.Watches, Joined: one.Joined, Pulse: pulseMessage(one.Pulse)})
 	}
 	for _, n := range s.Nodes {
 		m.Nodes = append(m.Nodes, &firnv1.Node{
-			Name: n.Name, Host: n.Host, Members: n.Members, State: nodeStates[n.State], Since: instantMessage(&n.Since), Seen: instantMessage(&n.Seen),
+			Name: n.Name, Host: n.Host, Members: n.Members, State: nodeStates[n.State], Since: instantMessage(&n.Since),
+			Seen:     instantMessage(&n.Seen),
 			Reserved: instantMessage(n.Reserved),
 		})
 	}
@@ -72,7 +78,8 @@ func statusMessage(s calls.Status) *firnv1.ClusterStatusResponse {
 	}
 	for _, p := range s.Problems {
 		m.Problems = append(m.Problems, &firnv1.Problem{
-			Level: levels[p.Level], Kind: string(p.Kind), Effect: p.Effect, Since: instantMessage(p.Since), Cause: p.Cause, Do: p.Do, Link: p.Link,
+			Level: levels[p.Level], Kind: string(p.Kind), Effect: p.Effect, Since: instantMessage(p.Since),
+			Cause: p.Cause, Do: p.Do, Link: p.Link,
 			Detail: p.Detail, Members: p.Members, Sequencers: p.Sequencers,
 		})
 	}
@@ -96,7 +103,8 @@ func pulseMessage(p calls.Pulse) *firnv1.Pulse {
 		return nil
 	}
 	return &firnv1.Pulse{
-		Alive: p.Alive != nil && *p.Alive, Owner: p.Owner, Fresh: p.Fresh, AsOf: instantMessage(p.AsOf), Vitals: vitalsMessage(p.Vitals),
+		Alive: p.Alive != nil && *p.Alive, Owner: p.Owner, Fresh: p.Fresh, AsOf: instantMessage(p.AsOf),
+		Vitals: vitalsMessage(p.Vitals),
 	}
 }
 
@@ -105,9 +113,11 @@ func vitalsMessage(v *peer.Vitals) *firnv1.Vitals {
 		return nil
 	}
 	m := &firnv1.Vitals{
-		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given, Rate: v.Rate, Rates: v.Rates, Failing: v.Failing, Forwards: v.Forwards, Verdict: v.Verdict,
+		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given,
+		Rate: v.Rate, Rates: v.Rates, Failing: v.Failing, Forwards: v.Forwards, Verdict: v.Verdict,
 		Offset: durationpb.New(v.Offset), Since: instantMessage(&v.Since), Judged: instantMessage(&v.Judged),
-		VerdictSince: instantMessage(&v.VerdictSince), SmallerUntil: instantMessage(&v.SmallerUntil), CopiedAt: instantMessage(&v.CopiedAt),
+		VerdictSince: instantMessage(&v.VerdictSince), SmallerUntil: instantMessage(&v.SmallerUntil),
+		CopiedAt: instantMessage(&v.CopiedAt),
 	}
 	if v.Left != 0 {
 		m.Left = durationpb.New(v.Left)

@@ -17,18 +17,31 @@ import (
 func TestStatusMessage(t *testing.T) {
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	have := grpcapi.StatusMessage(calls.Status{
-		Cluster: "fj4ltw4x", Member: "a", Position: 9, Entries: 4, At: noon, Store: calls.StatusStore{Reached: true, AsOf: &noon},
-		Problems: []calls.Problem{{Level: calls.Failing, Kind: calls.ClockProblem, Effect: "out", Cause: "so", Do: "act", Link: "there", Detail: "EOF", Members: []string{"a"}, Sequencers: []string{"s"}, Since: &noon}},
+		Cluster: "fj4ltw4x", Member: "a", Position: 9, Entries: 4, At: noon,
+		Store: calls.StatusStore{Reached: true, AsOf: &noon},
+		Problems: []calls.Problem{{
+			Level: calls.Failing, Kind: calls.ClockProblem, Effect: "out", Cause: "so",
+			Do: "act", Link: "there", Detail: "EOF", Members: []string{"a"}, Sequencers: []string{"s"}, Since: &noon,
+		}},
 		Members: []calls.StatusMember{
-			{ID: "a", Watches: "b", Joined: 3, Pulse: calls.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &peer.Vitals{
-				Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true, Code: "clock", Why: "so", Given: 7, Rate: 1.5, Rates: map[string]float64{"s": 1.25}, Failing: []string{"s"}, Forwards: true,
-				Verdict: "behind", Offset: -time.Second, Judged: noon, SmallerUntil: noon, CopiedAt: noon, Left: time.Minute, RoundTrip: time.Millisecond,
-			}}},
+			{
+				ID: "a", Watches: "b", Joined: 3,
+				Pulse: calls.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &peer.Vitals{
+					Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true,
+					Code: "clock", Why: "so", Given: 7, Rate: 1.5, Rates: map[string]float64{"s": 1.25},
+					Failing: []string{"s"}, Forwards: true,
+					Verdict: "behind", Offset: -time.Second, Judged: noon, SmallerUntil: noon, CopiedAt: noon,
+					Left: time.Minute, RoundTrip: time.Millisecond,
+				}},
+			},
 			{ID: "b", Pulse: calls.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(peer.Vitals)}},
 			{ID: "c"},
 		},
 		Nodes: []calls.StatusNode{
-			{Name: "ids-1", Host: "h", Members: []string{"a"}, State: calls.NodeAlive, Since: noon, Seen: noon, Reserved: &noon},
+			{
+				Name: "ids-1", Host: "h", Members: []string{"a"}, State: calls.NodeAlive, Since: noon, Seen: noon,
+				Reserved: &noon,
+			},
 			{Name: "ids-2", State: calls.NodeLeft, Since: noon, Seen: noon},
 			{Name: "ids-3", State: calls.NodeLost, Since: noon, Seen: noon},
 			{Name: "ids-4", State: calls.NodeUnknown, Since: noon, Seen: noon},
@@ -57,8 +70,13 @@ func TestStatusMessage(t *testing.T) {
 
 // The rate of a sequencer is absent where it is unknown: it is not 0.
 func TestGivenRate(t *testing.T) {
-	have := grpcapi.StatusMessage(calls.Status{Sequencers: []calls.StatusSequencer{{Given: new(2.5)}, {Given: new(0.0)}, {}}}).GetSequencers()
-	if have[0].GetGivenRate() != 2.5 || have[1].GivenRate == nil || have[1].GetGivenRate() != 0 || have[2].GivenRate != nil {
+	have := grpcapi.StatusMessage(calls.Status{Sequencers: []calls.StatusSequencer{
+		{Given: new(2.5)},
+		{Given: new(0.0)},
+		{},
+	}}).GetSequencers()
+	if have[0].GetGivenRate() != 2.5 || have[1].GivenRate == nil || have[1].GetGivenRate() != 0 ||
+		have[2].GivenRate != nil {
 		t.Errorf("have %v", have)
 	}
 }

@@ -52,7 +52,8 @@ func (s *taker) SendMsg(m any) error {
 func FuzzRequests(f *testing.F) {
 	definition := definitionMessage(cluster.Define(firn.Twitter))
 	for _, m := range []proto.Message{
-		&firnv1.NextRequest{Sequencer: "orders"}, &firnv1.NextBatchRequest{Count: 3}, &firnv1.StreamRequest{BatchSize: 2, Total: 5},
+		&firnv1.NextRequest{Sequencer: "orders"}, &firnv1.NextBatchRequest{Count: 3},
+		&firnv1.StreamRequest{BatchSize: 2, Total: 5},
 		&firnv1.DecodeRequest{Id: 1 << 40}, &firnv1.CreateSequencerRequest{Name: "orders", Definition: definition},
 	} {
 		data, err := proto.Marshal(m)
@@ -100,10 +101,12 @@ func FuzzRequests(f *testing.F) {
 		var request firnv1.StreamRequest
 		if proto.Unmarshal(data, &request) == nil {
 			info := &grpc.StreamServerInfo{FullMethod: "/firn.v1/Fuzz"}
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // what is sent is never read: large messages fill the stream
+			// what is sent is never read: large messages fill the stream
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			check(nil, s.stream(nil, &taker{ctx: ctx, left: 3}, info, func(_ any, stream grpc.ServerStream) error {
-				return give.Stream(&request, &grpc.GenericServerStream[firnv1.StreamRequest, firnv1.StreamResponse]{ServerStream: stream})
+				return give.Stream(&request,
+					&grpc.GenericServerStream[firnv1.StreamRequest, firnv1.StreamResponse]{ServerStream: stream})
 			}))
 		}
 	})

@@ -95,7 +95,8 @@ func readForm(f firnv1.Form) (*idtext.Form, error) {
 	}
 	name, ok := strings.CutPrefix(f.String(), "FORM_")
 	if !ok {
-		return nil, calls.Input(fmt.Errorf("form is %d; want one of %d to %d", f, firnv1.Form_FORM_DECIMAL, firnv1.Form_FORM_SEALED))
+		return nil, calls.Input(fmt.Errorf("form is %d; want one of %d to %d", f, firnv1.Form_FORM_DECIMAL,
+			firnv1.Form_FORM_SEALED))
 	}
 	form, err := idtext.ParseForm(strings.ToLower(name))
 	return &form, err
@@ -111,7 +112,8 @@ func mostOf(f firnv1.Form) int32 {
 
 func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*firnv1.NextBatchResponse, error) {
 	if most := mostOf(r.GetForm()); r.GetCount() > most { // gRPC keeps the whole answer until the caller reads it
-		return nil, calls.Input(fmt.Errorf("count is %d; want a number from 1 to %d; for more use Stream", r.GetCount(), most))
+		return nil, calls.Input(fmt.Errorf("count is %d; want a number from 1 to %d; for more use Stream",
+			r.GetCount(), most))
 	}
 	name := named(r.GetSequencer())
 	texts, err := g.texts(ctx, callerOf(ctx), name, r.GetForm())
@@ -135,8 +137,9 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 	return &answer, nil
 }
 
-// encode returns a NextBatchResponse or a StreamResponse with IDs as protobuf has it: field 1, packed, and their texts, if some are
-// wanted: field 2. To fill the messages first, and to have package proto encode them, would take three times as long.
+// encode returns a NextBatchResponse or a StreamResponse with IDs as protobuf has it: field 1, packed, and their texts,
+// if some are wanted: field 2. To fill the messages first, and to have package proto encode them, would take three
+// times as long.
 func encode(ids *calls.Batch, texts *calls.Texts) (*[]byte, error) {
 	const field = 1
 	size := ids.Len() * 8
@@ -194,7 +197,8 @@ func (g *giver) Decode(ctx context.Context, r *firnv1.DecodeRequest) (*firnv1.De
 	}
 	return &firnv1.DecodeResponse{
 		Id: p.ID, Time: timestamppb.New(at), Tick: p.Tick,
-		Datacenter: p.Datacenter, Node: p.Node, NodeId: p.NodeID, Sequence: p.Sequence, Text: p.Text, NeverHeld: p.NeverHeld,
+		Datacenter: p.Datacenter, Node: p.Node, NodeId: p.NodeID, Sequence: p.Sequence, Text: p.Text,
+		NeverHeld: p.NeverHeld,
 	}, nil
 }
 

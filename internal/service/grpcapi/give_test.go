@@ -88,7 +88,8 @@ func TestForms(t *testing.T) {
 			t.Fatalf("%v: %v, %v", form, one, err)
 		}
 		many, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Form: form, Count: 2000})
-		if err != nil || len(many.GetIds()) != 2000 || len(many.GetTexts()) != 2000 || many.GetTexts()[0] != one.GetText() || many.GetTexts()[1] == one.GetText() {
+		if err != nil || len(many.GetIds()) != 2000 || len(many.GetTexts()) != 2000 ||
+			many.GetTexts()[0] != one.GetText() || many.GetTexts()[1] == one.GetText() {
 			t.Fatalf("%v: %.200v, %v", form, many, err)
 		}
 		stream, err := r.ids.Stream(within(t), &firnv1.StreamRequest{Form: form, Total: 1500, BatchSize: 1000})
@@ -97,7 +98,8 @@ func TestForms(t *testing.T) {
 		}
 		for _, want := range []int{1000, 500} {
 			some, err := stream.Recv()
-			if err != nil || len(some.GetIds()) != want || len(some.GetTexts()) != want || some.GetTexts()[0] != one.GetText() {
+			if err != nil || len(some.GetIds()) != want || len(some.GetTexts()) != want ||
+				some.GetTexts()[0] != one.GetText() {
 				t.Fatalf("%v: %.200v, %v", form, some, err)
 			}
 		}
@@ -118,7 +120,11 @@ func TestForms(t *testing.T) {
 		{&firnv1.DecodeRequest{Id: 1, Text: "1"}, `both id, 1, and text, "1", are given`},
 		{&firnv1.DecodeRequest{Id: 1, As: firnv1.Form_FORM_HEX}, "as is given, and text is not"},
 		{&firnv1.DecodeRequest{Text: "inv_0000000000005"}, `its prefix is "inv"`},
-		{&firnv1.DecodeRequest{Text: "1000000000000000"}, "in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal or as=hex"},
+		{
+			&firnv1.DecodeRequest{Text: "1000000000000000"},
+			"in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal " +
+				"or as=hex",
+		},
 	} {
 		_, err := r.ids.Decode(within(t), tt.request)
 		wants(t, tt.request.String(), err, bad(tt.says))

@@ -1,6 +1,6 @@
 // Package grpcapi serves a calls.Service over gRPC: the services Firn and Admin of package firnv1, which api/firn/v1
-// describes, the standard health service, and reflection. The last two need no token, as they are for balancers, and what
-// they tell is public.
+// describes, the standard health service, and reflection. The last two need no token, as they are for balancers, and
+// what they tell is public.
 package grpcapi
 
 import (
@@ -44,7 +44,8 @@ func New(s *calls.Service, p *auth.Policy, options ...grpc.ServerOption) *Server
 	v.limit(s.MaxCalls())
 	v.ending, v.end = context.WithCancel(s.Serving())
 	v.stopped, v.stop = context.WithCancel(context.Background())
-	own := append(limits(), grpc.Creds(Timely(insecure.NewCredentials())), grpc.InTapHandle(v.arrives), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),
+	own := append(limits(), grpc.Creds(Timely(insecure.NewCredentials())), grpc.InTapHandle(v.arrives),
+		grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto"), &v.answers}))
 	v.grpc = grpc.NewServer(append(own, options...)...)
 	firnv1.RegisterFirnServer(v.grpc, &giver{Server: v})
@@ -55,8 +56,8 @@ func New(s *calls.Service, p *auth.Policy, options ...grpc.ServerOption) *Server
 	return v
 }
 
-// Serve serves the connections of a listener, which it closes at the end. It returns nil after Shutdown, and else an error.
-// Several listeners can be served at a time.
+// Serve serves the connections of a listener, which it closes at the end. It returns nil after Shutdown, and else an
+// error. Several listeners can be served at a time.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(listener{l})
 	select {
@@ -67,8 +68,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// Shutdown stops listening, ends streams, and lets other calls finish. If ctx ends first, Shutdown cuts off the rest and
-// returns the error of ctx.
+// Shutdown stops listening, ends streams, and lets other calls finish. If ctx ends first, Shutdown cuts off the rest
+// and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.end()
 	s.stop()

@@ -71,10 +71,15 @@ func newMeteredRig(t testing.TB, f *servertest.Issuer, meter calls.Meter) *rig {
 	return newRigWith(t, f, new(servertest.Member), trusting, meter)
 }
 
-func newRigWith(t testing.TB, m calls.Issuer, c calls.Member, e *auth.Policy, meter calls.Meter, options ...grpc.DialOption) *rig {
+func newRigWith(t testing.TB, m calls.Issuer, c calls.Member, e *auth.Policy, meter calls.Meter,
+	options ...grpc.DialOption,
+) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	r.service = calls.New(c, calls.Options{Default: m, Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil)))})
+	r.service = calls.New(c, calls.Options{
+		Default: m, Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil))),
+	})
 	r.server = grpcapi.New(r.service, e)
 	l := bufconn.Listen(32 << 10)
 	served := make(chan error, 1)

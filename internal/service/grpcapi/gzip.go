@@ -9,9 +9,12 @@ import (
 	"google.golang.org/grpc/encoding"
 )
 
-// errCompressed is returned to callers who compress. Requests and answers are short, and IDs hardly get shorter: compression costs
-// the node many times the work, and memory outside of its budget. gRPC offers it because a package that sends traces registers it.
-var errCompressed = errors.New("the call is compressed, and requests and answers are too short for that; call without compression")
+// errCompressed is returned to callers who compress. Requests and answers are short, and IDs hardly get shorter:
+// compression costs the node many times the work, and memory outside of its budget. gRPC offers it because a package
+// that sends traces registers it.
+var errCompressed = errors.New("the call is compressed, and requests and answers are too short for that; call " +
+	"without " +
+	"compression")
 
 // unzip refuses compressed messages before gRPC decompresses them.
 type unzip struct{}

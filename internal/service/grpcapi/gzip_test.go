@@ -42,7 +42,8 @@ func TestCompressedCallsAreRefused(t *testing.T) {
 		},
 	} {
 		err := call()
-		if code := status.Code(err); code != codes.InvalidArgument && code != codes.Internal || !strings.Contains(err.Error(), "call without compression") {
+		if code := status.Code(err); code != codes.InvalidArgument && code != codes.Internal ||
+			!strings.Contains(err.Error(), "call without compression") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -63,7 +63,9 @@ func (h *health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.H
 }
 
 // Watch sends the status of a service, and its changes, until the server stops.
-func (h *health) Watch(r *healthpb.HealthCheckRequest, to grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+func (h *health) Watch(r *healthpb.HealthCheckRequest,
+	to grpc.ServerStreamingServer[healthpb.HealthCheckResponse],
+) error {
 	defer h.begin()()
 	for last := healthpb.HealthCheckResponse_UNKNOWN; ; {
 		is, changed := h.current()

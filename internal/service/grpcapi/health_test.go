@@ -82,7 +82,10 @@ func TestReflection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
+	if err := stream.Send(
+		&reflectionpb.ServerReflectionRequest{
+			MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{},
+		}); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := stream.Recv()
@@ -94,7 +97,8 @@ func TestReflection(t *testing.T) {
 		names = append(names, s.GetName())
 	}
 	want := []string{
-		"firn.v1.Admin", "firn.v1.Firn", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection",
+		"firn.v1.Admin", "firn.v1.Firn", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+		"grpc.reflection.v1alpha.ServerReflection",
 	}
 	if slices.Sort(names); !slices.Equal(names, want) {
 		t.Errorf("there are %v, want %v", names, want)

@@ -32,15 +32,17 @@ const (
 	takeWithin = time.Minute      // for reading an answer, then the connection ends
 )
 
-// workers is the number of goroutines that serve call after call: a new goroutine spends a quarter of the time of a small
-// call on growing its stack. When all are busy, a call gets a new one.
+// workers is the number of goroutines that serve call after call: a new goroutine spends a quarter of the time of a
+// small call on growing its stack. When all are busy, a call gets a new one.
 const workers = 16
 
-// limits are the options for these limits. The windows are fixed, as requests are small and gRPC needs time to tune them.
+// limits are the options for these limits. The windows are fixed, as requests are small and gRPC needs time to tune
+// them.
 func limits() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest),
-		grpc.RPCDecompressor(unzip{}), //nolint:staticcheck // gRPC supports it throughout 1.x, and nothing else keeps it from decompressing
+		// gRPC supports this throughout 1.x, and nothing else keeps it from decompressing.
+		grpc.RPCDecompressor(unzip{}), //nolint:staticcheck // see above
 		grpc.MaxHeaderListSize(maxHeader),
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.ConnectionTimeout(shakeWithin),

@@ -28,7 +28,8 @@ func (r refusal) String() string {
 
 // is tells whether this is what was wanted.
 func (r refusal) is(want refusal) bool {
-	return r.code == want.code && r.reason == want.reason && r.retry == want.retry && strings.Contains(r.says, want.says)
+	return r.code == want.code && r.reason == want.reason && r.retry == want.retry &&
+		strings.Contains(r.says, want.says)
 }
 
 func refusalOf(err error) refusal {

@@ -33,17 +33,29 @@ func TestRefusals(t *testing.T) {
 		{peer.ErrNoSequencer, refusal{code: codes.NotFound, reason: "unknown_sequencer"}},
 		{peer.ErrDestroyed, refusal{code: codes.NotFound, reason: "unknown_sequencer"}},
 		{peer.ErrAttachedAgain, refusal{code: codes.FailedPrecondition, reason: "attached_again"}},
-		{&auth.LimitError{Caller: "shop", Rate: 5}, refusal{code: codes.ResourceExhausted, reason: "rate_limited", says: `the token "shop" allows 5 IDs`}},
+		{
+			&auth.LimitError{Caller: "shop", Rate: 5},
+			refusal{code: codes.ResourceExhausted, reason: "rate_limited", says: `the token "shop" allows 5 IDs`},
+		},
 		{
 			&auth.LimitError{Caller: "shop", Rate: 5, RetryAfter: 300 * time.Millisecond},
 			refusal{code: codes.ResourceExhausted, reason: "rate_limited", retry: 300 * time.Millisecond},
 		},
 		{calls.ErrCrowded, refusal{code: codes.ResourceExhausted, reason: "overloaded", retry: time.Second}},
-		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), refusal{code: codes.ResourceExhausted, reason: "overloaded", says: "no answer within 10s", retry: time.Second}},
+		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), refusal{
+			code:   codes.ResourceExhausted,
+			reason: "overloaded", says: "no answer within 10s", retry: time.Second,
+		}},
 		{errors.New("surprise"), refusal{code: codes.Internal, reason: "internal", says: "surprise"}},
-		{&cluster.UnreadableError{Err: errors.New("torn")}, refusal{code: codes.Internal, reason: "unreadable", says: "torn"}},
+		{
+			&cluster.UnreadableError{Err: errors.New("torn")},
+			refusal{code: codes.Internal, reason: "unreadable", says: "torn"},
+		},
 		{fmt.Errorf("%w: it has not joined yet", peer.ErrNotReady), unavailable("not_ready", "it has not joined yet")},
-		{fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.ClockError{Ahead: 2 * time.Hour, Of: 2, Others: 2}), unavailable("clock", "this clock is 2h0m ahead of 2 of 2 others")},
+		{
+			fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.ClockError{Ahead: 2 * time.Hour, Of: 2, Others: 2}),
+			unavailable("clock", "this clock is 2h0m ahead of 2 of 2 others"),
+		},
 		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied), unavailable("copied", "starts over")},
 		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrWaiting), unavailable("waiting", "")},
 		{fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached), unavailable("detached", "")},
@@ -84,7 +96,8 @@ func firstOf(t *testing.T, r *rig, request *firnv1.StreamRequest) error {
 func TestConflict(t *testing.T) {
 	inForce, wanted := cluster.Define(firn.Default), cluster.Define(firn.Default)
 	wanted.Nodes = 2
-	r := newRig(t, new(servertest.Issuer), creating{new(servertest.Member), &peer.ExistsError{Name: "orders", InForce: inForce, Wanted: wanted}}, trusting)
+	r := newRig(t, new(servertest.Issuer),
+		creating{new(servertest.Member), &peer.ExistsError{Name: "orders", InForce: inForce, Wanted: wanted}}, trusting)
 	_, err := r.admin.CreateSequencer(within(t), &firnv1.CreateSequencerRequest{Name: "orders"})
 	want := refusal{code: codes.AlreadyExists, reason: "exists", says: "nodes: 1024 is in force, 2 is wanted"}
 	wants(t, "CreateSequencer", err, want)
@@ -116,7 +129,8 @@ func TestPanics(t *testing.T) {
 	_, err := r.ids.Next(within(t), &firnv1.NextRequest{})
 	wants(t, "Next", err, want)
 	wants(t, "Stream", firstOf(t, r, &firnv1.StreamRequest{}), want)
-	if log := r.log.String(); strings.Count(log, "panic: the secret") != 2 || !strings.Contains(log, "/firn.v1.Firn/Stream") || !strings.Contains(log, "refuse_test.go") {
+	if log := r.log.String(); strings.Count(log, "panic: the secret") != 2 ||
+		!strings.Contains(log, "/firn.v1.Firn/Stream") || !strings.Contains(log, "refuse_test.go") {
 		t.Errorf("the log: %s", log)
 	}
 }

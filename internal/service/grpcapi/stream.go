@@ -21,13 +21,14 @@ const (
 	maxTexts = 2000   // so that it does with texts, too
 )
 
-// Stream gives batches until it has a reason to end. While the caller does not read, it makes no IDs, and does not count as a
-// call of the service.
+// Stream gives batches until it has a reason to end. While the caller does not read, it makes no IDs, and does not
+// count as a call of the service.
 func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[firnv1.StreamResponse]) error {
 	size, left := int64(r.GetBatchSize()), r.GetTotal()
 	switch {
 	case size < 0 || size > int64(mostOf(r.GetForm())):
-		return calls.Input(fmt.Errorf("batch_size is %d; want a number from 1 to %d, or 0 for %d", size, mostOf(r.GetForm()), batch))
+		return calls.Input(fmt.Errorf("batch_size is %d; want a number from 1 to %d, or 0 for %d", size,
+			mostOf(r.GetForm()), batch))
 	case left < 0:
 		return calls.Input(fmt.Errorf("total is %d; want at least 1, or 0 for no limit", left))
 	case size == 0:

@@ -87,7 +87,8 @@ func TestStreamWaitsForItsCaller(t *testing.T) {
 		rest = 4 // that gRPC may hold besides
 	)
 	f := &servertest.Issuer{IDs: firn.Default}
-	r := newRig(t, f, new(servertest.Member), trusting, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(1<<20))
+	r := newRig(t, f, new(servertest.Member), trusting, grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(1<<20))
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()
 	stream, err := r.ids.Stream(ctx, &firnv1.StreamRequest{BatchSize: batch})
@@ -174,7 +175,8 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 		wants(t, name, err, unavailable("not_ready", "it is shutting down"))
 		<-ended
 		if name == "drain" {
-			wants(t, "after it", firstOf(t, r, &firnv1.StreamRequest{}), unavailable("not_ready", "it is shutting down"))
+			wants(t, "after it", firstOf(t, r, &firnv1.StreamRequest{}),
+				unavailable("not_ready", "it is shutting down"))
 		}
 	}
 }
@@ -192,7 +194,8 @@ func TestStreamEndsWhileItWaits(t *testing.T) {
 
 // The IDs of a stream ascend, whichever node IDs its messages are of.
 func TestStreamAscends(t *testing.T) {
-	stream, err := newRig(t, new(following), new(servertest.Member), trusting).ids.Stream(within(t), &firnv1.StreamRequest{BatchSize: 10})
+	stream, err := newRig(t, new(following), new(servertest.Member), trusting).ids.Stream(within(t),
+		&firnv1.StreamRequest{BatchSize: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,11 +258,16 @@ func TestStreamKeepsToTheLimit(t *testing.T) {
 		t.Errorf("%v after %d turns", err, turn)
 	}
 
-	never := &servertest.Issuer{Before: func(context.Context) error { return &auth.LimitError{Caller: "shop", Rate: 10} }}
+	never := &servertest.Issuer{Before: func(context.Context) error {
+		return &auth.LimitError{Caller: "shop", Rate: 10}
+	}}
 	r = newFakeRig(t, never)
-	wants(t, "never", firstOf(t, r, &firnv1.StreamRequest{}), refusal{code: codes.ResourceExhausted, reason: "rate_limited"})
+	wants(t, "never", firstOf(t, r, &firnv1.StreamRequest{}),
+		refusal{code: codes.ResourceExhausted, reason: "rate_limited"})
 
-	long := &servertest.Issuer{Before: func(context.Context) error { return &auth.LimitError{Caller: "shop", Rate: 10, RetryAfter: time.Hour} }}
+	long := &servertest.Issuer{Before: func(context.Context) error {
+		return &auth.LimitError{Caller: "shop", Rate: 10, RetryAfter: time.Hour}
+	}}
 	r = newFakeRig(t, long)
 	stream, err = r.ids.Stream(within(t), &firnv1.StreamRequest{})
 	if err != nil {
@@ -307,7 +315,8 @@ func (v *revocable) Identify(string) (*auth.Caller, error) {
 func TestStreamOfARevokedToken(t *testing.T) {
 	known := new(revocable)
 	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: known})
-	stream, err := r.ids.Stream(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer x"), &firnv1.StreamRequest{})
+	stream, err := r.ids.Stream(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer x"),
+		&firnv1.StreamRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

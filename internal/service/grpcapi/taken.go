@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// gRPC keeps an answer until the caller has read it, even long after the call has ended. To know how long that is, an answer
-// with several IDs is in a buffer that reports when gRPC frees it. As gRPC frees nothing of a connection that ends, the
-// connection reports its end too.
+// gRPC keeps an answer until the caller has read it, even long after the call has ended. To know how long that is, an
+// answer with several IDs is in a buffer that reports when gRPC frees it. As gRPC frees nothing of a connection that
+// ends, the connection reports its end too.
 
 // listener makes connections know what their callers have not read.
 type listener struct{ net.Listener }
@@ -69,8 +69,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// check closes the connection if an answer was not read in time. One timer does for all answers of a connection: a stream
-// has tens of thousands a second.
+// check closes the connection if an answer was not read in time. One timer does for all answers of a connection: a
+// stream has tens of thousands a second.
 func (c *conn) check() {
 	c.mu.Lock()
 	var left time.Duration
@@ -111,8 +111,8 @@ type message struct {
 }
 
 // keep calls release when the caller has read an answer, or its connection has ended, which happens when that takes too
-// long, and done when gRPC is done with the answer. The answer must then be sent. Encoded is what is sent for it; nil: its
-// own encoding.
+// long, and done when gRPC is done with the answer. The answer must then be sent. Encoded is what is sent for it; nil:
+// its own encoding.
 func (s *Server) keep(c *conn, answer any, encoded *[]byte, release, done func()) {
 	m := &message{conn: c, encoded: encoded, release: release, done: done}
 	c.mu.Lock()

@@ -61,12 +61,14 @@ func (h *homes) dial(t *testing.T, from string) firnv1.FirnClient {
 	return firnv1.NewFirnClient(conn)
 }
 
-// besieged serves a fake to whoever comes from anywhere, under a clock that stands still while there is something to do.
+// besieged serves a fake to whoever comes from anywhere, under a clock that stands still while there is something to
+// do.
 func besieged(t *testing.T, test func(*testing.T, *homes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &homes{bufconn.Listen(256 << 10), make(chan string, 1)}
-		service := calls.New(new(servertest.Member), calls.Options{Default: new(servertest.Issuer), MaxAnswers: 32 << 20})
+		service := calls.New(new(servertest.Member),
+			calls.Options{Default: new(servertest.Issuer), MaxAnswers: 32 << 20})
 		s := grpcapi.New(service, trusting)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(h) }()
@@ -93,8 +95,8 @@ func recv(t *testing.T, stream grpc.ServerStreamingClient[firnv1.StreamResponse]
 	}
 }
 
-// A thousand streams that nobody reads, on ten connections, don't keep anybody from having one, whose own is read goes on, and
-// in the end they are gone.
+// A thousand streams that nobody reads, on ten connections, don't keep anybody from having one, whose own is read goes
+// on, and in the end they are gone.
 func TestUnreadStreams(t *testing.T) {
 	besieged(t, func(t *testing.T, h *homes) {
 		before, err := h.dial(t, "10.0.0.1:1").Stream(t.Context(), &firnv1.StreamRequest{})
@@ -116,7 +118,8 @@ func TestUnreadStreams(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		began := time.Now()
 		recv(t, before, 100)
-		for _, from := range []string{"10.0.0.2:1", "10.0.0.9:100"} { // another caller, and another connection of the same
+		// another caller, and another connection of the same
+		for _, from := range []string{"10.0.0.2:1", "10.0.0.9:100"} {
 			another := h.dial(t, from)
 			stream, err := another.Stream(t.Context(), &firnv1.StreamRequest{Total: 100_000})
 			if err != nil {
@@ -162,7 +165,8 @@ func TestStreamThatPauses(t *testing.T) {
 		for err == nil {
 			_, err = stream.Recv()
 		}
-		wants(t, "a stream that was not read for 40 s", err, refusal{code: codes.Canceled, says: "it read nothing of the stream for 30s"})
+		wants(t, "a stream that was not read for 40 s", err,
+			refusal{code: codes.Canceled, says: "it read nothing of the stream for 30s"})
 	})
 }
 
@@ -183,7 +187,8 @@ func TestUntakenBatches(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
-		if _, err := h.dial(t, "10.0.0.1:1").NextBatch(t.Context(), &firnv1.NextBatchRequest{Count: grpcapi.MaxBatch}); err != nil {
+		if _, err := h.dial(t, "10.0.0.1:1").
+			NextBatch(t.Context(), &firnv1.NextBatchRequest{Count: grpcapi.MaxBatch}); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)

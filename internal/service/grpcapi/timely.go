@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Timely returns credentials after whose handshake a connection ends if its client needs more than 5 s for the headers of a call:
-// gRPC sets no limit to that.
+// Timely returns credentials after whose handshake a connection ends if its client needs more than 5 s for the headers
+// of a call: gRPC sets no limit to that.
 func Timely(c credentials.TransportCredentials) credentials.TransportCredentials { return timely{c} }
 
 type timely struct {

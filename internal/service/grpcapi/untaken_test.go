@@ -16,11 +16,13 @@ import (
 	"github.com/firn-id/firn/internal/service/grpcapi"
 )
 
-// asks begins a connection of HTTP/2 with so many calls for an ID, none of whose answers may be sent: their windows are empty.
+// asks begins a connection of HTTP/2 with so many calls for an ID, none of whose answers may be sent: their windows are
+// empty.
 func asks(t *testing.T, c net.Conn, calls int) {
 	t.Helper()
 	frame := func(kind, flags byte, stream int, payload string) string {
-		return fmt.Sprintf("%s%c%c%s", []byte{0, byte(len(payload) >> 8), byte(len(payload))}, kind, flags, []byte{0, 0, byte(stream >> 8), byte(stream)}) + payload
+		return fmt.Sprintf("%s%c%c%s", []byte{0, byte(len(payload) >> 8), byte(len(payload))}, kind, flags,
+			[]byte{0, 0, byte(stream >> 8), byte(stream)}) + payload
 	}
 	text := func(s string) string { return string(rune(len(s))) + s }
 	headers := "\x83\x86\x04" + text(firnv1.Firn_Next_FullMethodName) + "\x01" + text("firn") +

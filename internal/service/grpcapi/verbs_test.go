@@ -18,7 +18,10 @@ func verbs(t *testing.T) (a, b *rig, idA, idB string) {
 	t.Helper()
 	all := newMembers(t, "host-a", "host-b")
 	a, b = all[0], all[1]
-	if _, err := a.admin.CreateSequencer(within(t), &firnv1.CreateSequencerRequest{Name: "orders", Definition: &firnv1.Definition{Nodes: new(int64(4))}}); err != nil {
+	if _, err := a.admin.CreateSequencer(within(t), &firnv1.CreateSequencerRequest{
+		Name:       "orders",
+		Definition: &firnv1.Definition{Nodes: new(int64(4))},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range all {
@@ -26,7 +29,8 @@ func verbs(t *testing.T) (a, b *rig, idA, idB string) {
 			t.Fatal(err)
 		}
 	}
-	status, err := b.admin.ClusterStatus(within(t), &firnv1.ClusterStatusRequest{}) // b has read all of that, a need not have
+	// b has read all of that, a need not have
+	status, err := b.admin.ClusterStatus(within(t), &firnv1.ClusterStatusRequest{})
 	if err != nil || len(status.GetMembers()) != 2 {
 		t.Fatalf("%v, %v", status, err)
 	}
@@ -47,14 +51,15 @@ func (r *rig) reaches(want firnv1.Here_State) {
 	}
 }
 
-// An operator drains a member, moves node IDs, changes an allocation, sets a policy, expels a member, and has its node forgotten. Each answer says
-// what came of it, and doing it again changes nothing.
+// An operator drains a member, moves node IDs, changes an allocation, sets a policy, expels a member, and has its node
+// forgotten. Each answer says what came of it, and doing it again changes nothing.
 func TestVerbs(t *testing.T) {
 	a, b, idA, idB := verbs(t)
 	ctx := within(t)
 	for range 2 {
 		drained, err := a.admin.DrainMember(ctx, &firnv1.DrainMemberRequest{Name: "orders", Member: "host-b"})
-		if q := drained.GetSequencer(); err != nil || drained.GetMember() != idB || !slices.Equal(q.GetDrained(), []string{idB}) ||
+		if q := drained.GetSequencer(); err != nil || drained.GetMember() != idB ||
+			!slices.Equal(q.GetDrained(), []string{idB}) ||
 			len(q.GetNodes()) != 1 || q.GetFree() != 3 {
 			t.Errorf("DrainMember: %v, %v", drained, err)
 		}
@@ -72,7 +77,8 @@ func TestVerbs(t *testing.T) {
 
 	for range 2 {
 		moved, err := a.admin.MoveNode(ctx, &firnv1.MoveNodeRequest{Name: "orders", Node: 3, To: "host-b"})
-		if q := moved.GetSequencer(); err != nil || moved.GetMember() != idB || q.GetNodes()[3] != idB || len(q.GetNodes()) != 2 {
+		if q := moved.GetSequencer(); err != nil || moved.GetMember() != idB || q.GetNodes()[3] != idB ||
+			len(q.GetNodes()) != 2 {
 			t.Errorf("MoveNode: %v, %v", moved, err)
 		}
 	}
@@ -89,7 +95,8 @@ func TestVerbs(t *testing.T) {
 		allocated, err := b.admin.SetAllocation(ctx, &firnv1.SetAllocationRequest{Name: "orders", Allocation: tt.to})
 		q := allocated.GetSequencer()
 		if err != nil || len(q.GetNodes()) != tt.holders || len(q.GetNodes())+len(q.GetWaiting()) != 2 ||
-			tt.to != nil && !proto.Equal(q.GetAllocation(), tt.to) || !proto.Equal(q.GetDefinition().GetAllocation(), &firnv1.Allocation{}) {
+			tt.to != nil && !proto.Equal(q.GetAllocation(), tt.to) ||
+			!proto.Equal(q.GetDefinition().GetAllocation(), &firnv1.Allocation{}) {
 			t.Errorf("SetAllocation to %v: %v, %v", tt.to, allocated, err)
 		}
 	}
@@ -101,7 +108,8 @@ func TestVerbs(t *testing.T) {
 	}
 	serving := map[string]int{}
 	for i, s := range set.GetPolicy().GetShares() {
-		if s.GetSequencer() != shares[i].GetSequencer() || s.GetPercent() != shares[i].GetPercent() || len(s.GetMembers()) != 1 {
+		if s.GetSequencer() != shares[i].GetSequencer() || s.GetPercent() != shares[i].GetPercent() ||
+			len(s.GetMembers()) != 1 {
 			t.Errorf("the share %v; want %v of one member", s, shares[i])
 		}
 		for _, id := range s.GetMembers() {
@@ -119,7 +127,8 @@ func TestVerbs(t *testing.T) {
 	if q := one.GetSequencer(); err != nil || q.Share == nil || q.GetShare() != 50 || len(q.GetNodes()) != 1 {
 		t.Errorf("GetSequencer under a policy: %v, %v", one, err)
 	}
-	if cleared, err := a.admin.SetPolicy(ctx, &firnv1.SetPolicyRequest{}); err != nil || len(cleared.GetPolicy().GetShares()) != 0 {
+	if cleared, err := a.admin.SetPolicy(ctx, &firnv1.SetPolicyRequest{}); err != nil ||
+		len(cleared.GetPolicy().GetShares()) != 0 {
 		t.Errorf("SetPolicy without shares: %v, %v", cleared, err)
 	}
 
@@ -136,7 +145,8 @@ func TestVerbs(t *testing.T) {
 
 	var node *firnv1.Node // b's, once that has left
 	for node.GetState() != firnv1.Node_STATE_LEFT && node.GetState() != firnv1.Node_STATE_LOST {
-		if status, err = a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{}); err != nil || len(status.GetNodes()) != 2 {
+		if status, err = a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{}); err != nil ||
+			len(status.GetNodes()) != 2 {
 			t.Fatalf("ClusterStatus: %v, %v; want two nodes, one of which is gone", status, err)
 		}
 		node = status.GetNodes()[1]
@@ -153,7 +163,8 @@ func TestVerbs(t *testing.T) {
 	if err != nil || f.GetName() != node.GetName() {
 		t.Errorf("ForgetNode: %v, %v", f, err)
 	}
-	if status, err = a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{}); err != nil || len(status.GetNodes()) != 1 {
+	if status, err = a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{}); err != nil ||
+		len(status.GetNodes()) != 1 {
 		t.Errorf("ClusterStatus without a forgotten node: %v, %v", status.GetNodes(), err)
 	}
 	_, err = a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: node.GetName()})
@@ -175,7 +186,8 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// What the cluster does not allow is refused with its reason, what is wrong in a call is said, and neither changes anything.
+// What the cluster does not allow is refused with its reason, what is wrong in a call is said, and neither changes
+// anything.
 func TestRefusedVerbs(t *testing.T) {
 	_, b, idA, _ := verbs(t)
 	ctx := within(t)
@@ -220,19 +232,33 @@ func TestRefusedVerbs(t *testing.T) {
 		"a node ID that does not exist":   {move(4, idA), refused("there is no node ID 4; want 0 to 3")},
 		"to a member that isn't attached": {move(0, "host-b"), refused("the member is not attached to this sequencer")},
 
-		"a negative node ID":       {move(-1, idA), bad("the node ID -1; want 0 or more")},
-		"to nobody":                {move(0, ""), bad(`no member is ""`)},
-		"drain an unknown member":  {drain("host-c"), bad(`no member is "host-c"; want the ID or the name of one`)},
-		"drain one of two":         {drain("host-"), bad(`"host-" can be 2 members`)},
-		"undrain an unknown one":   {undrain("nobody"), bad(`no member is "nobody"`)},
-		"expel an unknown one":     {expel("nobody"), bad(`no member is "nobody"`)},
-		"expel one of two":         {expel("host"), bad(`"host" can be 2 members`)},
-		"a count of 0":             {allocate(&firnv1.Allocation{To: &firnv1.Allocation_Count{}}), bad("a count of 0 members; want at least 1")},
-		"101 percent":              {allocate(&firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 101}}), bad("101 percent of the members; want 1 to 100")},
-		"too little together":      {share(&firnv1.Share{Sequencer: "orders", Percent: 60}), bad("shares of 60 percent together; want 100")},
-		"two shares of one":        {share(&firnv1.Share{Sequencer: "orders", Percent: 50}, &firnv1.Share{Sequencer: "orders"}), bad(`two shares for the sequencer "orders"`)},
-		"a share of -1 percent":    {share(&firnv1.Share{Sequencer: "orders", Percent: -1}, &firnv1.Share{Sequencer: "default"}), bad("a share of -1 percent")},
-		"a share of the unknown":   {share(&firnv1.Share{Sequencer: "users"}), refusal{code: codes.NotFound, reason: "unknown_sequencer", says: `"users"`}},
+		"a negative node ID":      {move(-1, idA), bad("the node ID -1; want 0 or more")},
+		"to nobody":               {move(0, ""), bad(`no member is ""`)},
+		"drain an unknown member": {drain("host-c"), bad(`no member is "host-c"; want the ID or the name of one`)},
+		"drain one of two":        {drain("host-"), bad(`"host-" can be 2 members`)},
+		"undrain an unknown one":  {undrain("nobody"), bad(`no member is "nobody"`)},
+		"expel an unknown one":    {expel("nobody"), bad(`no member is "nobody"`)},
+		"expel one of two":        {expel("host"), bad(`"host" can be 2 members`)},
+		"a count of 0": {
+			allocate(&firnv1.Allocation{To: &firnv1.Allocation_Count{}}),
+			bad("a count of 0 members; want at least 1"),
+		},
+		"101 percent": {
+			allocate(&firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 101}}),
+			bad("101 percent of the members; want 1 to 100"),
+		},
+		"too little together": {
+			share(&firnv1.Share{Sequencer: "orders", Percent: 60}),
+			bad("shares of 60 percent together; want 100"),
+		},
+		"two shares of one": {share(&firnv1.Share{Sequencer: "orders", Percent: 50},
+			&firnv1.Share{Sequencer: "orders"}), bad(`two shares for the sequencer "orders"`)},
+		"a share of -1 percent": {share(&firnv1.Share{Sequencer: "orders", Percent: -1},
+			&firnv1.Share{Sequencer: "default"}), bad("a share of -1 percent")},
+		"a share of the unknown": {
+			share(&firnv1.Share{Sequencer: "users"}),
+			refusal{code: codes.NotFound, reason: "unknown_sequencer", says: `"users"`},
+		},
 		"a share of an empty name": {share(&firnv1.Share{}), bad("the sequencer's name")},
 	} {
 		wants(t, what, tt.err, tt.want)

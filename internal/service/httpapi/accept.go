@@ -60,7 +60,8 @@ func (h *Handler) takingOf(r *http.Request, who *auth.Caller, q query) (writing,
 	case form == nil:
 		return as, nil
 	case q["ids"] == "number":
-		return writing{}, calls.Input(fmt.Errorf("form is %.40q, which is text, and ids is number; want one of them", q["form"]))
+		return writing{},
+			calls.Input(fmt.Errorf("form is %.40q, which is text, and ids is number; want one of them", q["form"]))
 	}
 	if e := form.Encoding(); e != nil {
 		return writing{text: e.Append}, nil
@@ -69,7 +70,8 @@ func (h *Handler) takingOf(r *http.Request, who *auth.Caller, q query) (writing,
 	return writing{texts: &texts}, err
 }
 
-// writingOf is how the caller wants IDs written: as the parameter "ids" says, else as Accept says, else as is usual here.
+// writingOf is how the caller wants IDs written: as the parameter "ids" says, else as Accept says, else as is usual
+// here.
 func (h *Handler) writingOf(r *http.Request, q query) (writing, error) {
 	switch ids, given := q["ids"]; {
 	case !given:
@@ -83,8 +85,8 @@ func (h *Handler) writingOf(r *http.Request, q query) (writing, error) {
 	}
 }
 
-// accepted is what a caller's Accept names with the greatest weight above zero: packed IDs, JSON with the parameter ids, or
-// else JSON as is usual here. JSON is for all others too, whatever they accept, and for errors.
+// accepted is what a caller's Accept names with the greatest weight above zero: packed IDs, JSON with the parameter
+// ids, or else JSON as is usual here. JSON is for all others too, whatever they accept, and for errors.
 func (h *Handler) accepted(header http.Header) writing {
 	accept := strings.Join(header["Accept"], ",")
 	if accept == packed.Type {

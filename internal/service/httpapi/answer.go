@@ -58,7 +58,8 @@ func writeID(w http.ResponseWriter, id firn.ID, as writing) {
 	_, _ = w.Write(b)
 }
 
-// writeIDs writes an answer with many IDs, piece by piece. They hold their part of the memory until the caller has taken it.
+// writeIDs writes an answer with many IDs, piece by piece. They hold their part of the memory until the caller has
+// taken it.
 func writeIDs(w http.ResponseWriter, ids *calls.Batch, as writing) {
 	if d := deliveryOf(w); d != nil {
 		d.holds(ids.Keep())
@@ -91,7 +92,8 @@ func writeIDs(w http.ResponseWriter, ids *calls.Batch, as writing) {
 	_ = l.write() // if it fails the caller has gone away
 }
 
-// writePackedIDs is writeIDs for packed IDs. Its answer says how long it is, so that the caller notices when the end is missing.
+// writePackedIDs is writeIDs for packed IDs. Its answer says how long it is, so that the caller notices when the end is
+// missing.
 func writePackedIDs(w http.ResponseWriter, ids *calls.Batch) {
 	size := ids.Len() * packed.Size
 	header(w, bytesType)

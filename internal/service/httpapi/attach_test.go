@@ -19,8 +19,8 @@ import (
 
 const explicit = `{"name":"orders","nodes":1,"attach":"explicit",` + before + `}`
 
-// showing has the server want tokens, and returns it as it is for who shows the one of a name. The tokens are issue, attach,
-// which allows both, and admin.
+// showing has the server want tokens, and returns it as it is for who shows the one of a name. The tokens are issue,
+// attach, which allows both, and admin.
 func (s *served) showing(name string) *served {
 	s.t.Helper()
 	return s.by(bearing{withMetrics(s.Service, &auth.Policy{Tokens: tokensOf(s.t, map[string]string{
@@ -49,13 +49,15 @@ func tokensOf(t *testing.T, entries map[string]string) *auth.Tokens {
 // by is the server, asked by way of another handler.
 func (s *served) by(h http.Handler) *served { return &served{t: s.t, through: h} }
 
-// With tokens, a call for an ID takes a node ID only for who may attach; whoever may not gets IDs where a node is attached.
+// With tokens, a call for an ID takes a node ID only for who may attach; whoever may not gets IDs where a node is
+// attached.
 func TestAttachingIsARight(t *testing.T) {
 	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
 		issue, attach, admin := all[0].showing("issue"), all[0].showing("attach"), all[0].showing("admin")
 		admin.ask("POST /api/v1/sequencers", orders, 201, "")
 		issue.ask("POST /api/v1/id", "", 200, "id") // of the default sequencer, to which a node attaches at its start
-		detached := code("detached", `the token \\"issue\\" allows issue, not attach or admin; POST /api/v1/sequencers/orders/attach`)
+		detached := code("detached",
+			`the token \\"issue\\" allows issue, not attach or admin; POST /api/v1/sequencers/orders/attach`)
 		for _, call := range []string{"id", "ids?count=3"} {
 			issue.ask("POST /api/v1/sequencers/orders/"+call, "", 503, detached)
 		}
@@ -82,8 +84,10 @@ func TestExplicitAttach(t *testing.T) {
 		a, b := all[0], all[1]
 		anyone := b.by(withMetrics(b.Service, new(auth.Policy)))
 		a.ask("POST /api/v1/sequencers", explicit, 201, `"attach":"explicit"`)
-		a.ask("POST /api/v1/sequencers", oneNode, 409, `"differences":\[\{"field":"attach","in_force":"explicit","wanted":"on-demand"\}\]`)
-		detached := code("detached", "the sequencer was created to be attached to explicitly; POST /api/v1/sequencers/orders/attach")
+		a.ask("POST /api/v1/sequencers", oneNode, 409,
+			`"differences":\[\{"field":"attach","in_force":"explicit","wanted":"on-demand"\}\]`)
+		detached := code("detached",
+			"the sequencer was created to be attached to explicitly; POST /api/v1/sequencers/orders/attach")
 		for _, who := range []*served{a, b, anyone, b.showing("attach"), b.showing("issue")} {
 			who.ask("POST /api/v1/sequencers/orders/id", "", 503, code("detached", ""))
 			who.ask("POST /api/v1/sequencers/orders/ids?count=2", "", 503, code("detached", ""))
@@ -119,8 +123,8 @@ func TestExplicitAttachIsNotMissed(t *testing.T) {
 	})
 }
 
-// The only node ID stays with the node that has it, however often others are asked and for how long; and when another was
-// first, a detach there gives it to who waits, at once.
+// The only node ID stays with the node that has it, however often others are asked and for how long; and when another
+// was first, a detach there gives it to who waits, at once.
 func TestTheOnlyNodeID(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		a, b := all[0], all[1]
@@ -166,7 +170,8 @@ func TestQuota(t *testing.T) {
 		for i := range 20 {
 			go func() {
 				w := httptest.NewRecorder()
-				a.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/v1/sequencers", strings.NewReader(create(fmt.Sprint("s", i)))))
+				a.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/v1/sequencers",
+					strings.NewReader(create(fmt.Sprint("s", i)))))
 				results <- w.Code
 			}()
 		}
@@ -178,7 +183,8 @@ func TestQuota(t *testing.T) {
 			t.Errorf("the statuses were %v, want 4 times 201 and 16 times 429", count)
 		}
 		synctest.Wait() // so many were refused that the log is read no more for the others
-		quota := code("quota", "there are 5 sequencers, and the quota is 5; destroy one that nobody needs, or raise --max-sequencers")
+		quota := code("quota",
+			"there are 5 sequencers, and the quota is 5; destroy one that nobody needs, or raise --max-sequencers")
 		for _, s := range all {
 			w := s.ask("POST /api/v1/sequencers", create("more"), 429, quota)
 			if again := w.Header().Get("Retry-After"); again != "" {

@@ -12,9 +12,9 @@ import (
 )
 
 // Budget bounds the work and the memory of everything that HTTP listeners serve: Handler stands in front of all their
-// handlers. An answer of more than smallAnswer bytes holds a part of the memory for answers until its caller's system has
-// taken it, and must be taken at calls.LeastTaken. A connection on which a handler waits for its caller counts as idle, so
-// that it makes room for others.
+// handlers. An answer of more than smallAnswer bytes holds a part of the memory for answers until its caller's system
+// has taken it, and must be taken at calls.LeastTaken. A connection on which a handler waits for its caller counts as
+// idle, so that it makes room for others.
 //
 // Make it with NewBudget. Its methods are safe for concurrent use.
 type Budget struct {
@@ -26,11 +26,12 @@ type Budget struct {
 }
 
 const (
-	// smallAnswer is how many bytes of an answer, or of unread answers of a connection, are part of its connection's cost.
+	// smallAnswer is how many bytes of an answer, or of unread answers of a connection, are part of its connection's
+	// cost.
 	smallAnswer = 4 << 10
 
-	// answerCost is how many bytes any longer answer takes at most: 128 KiB in the kernel and a piece here. To it comes what
-	// is written at once.
+	// answerCost is how many bytes any longer answer takes at most: 128 KiB in the kernel and a piece here. To it comes
+	// what is written at once.
 	answerCost = 176 << 10
 
 	// maxPages limits the files of pages that are sent at a time: IDs matter more.
@@ -62,8 +63,8 @@ func (*Budget) ConnContext(ctx context.Context, c net.Conn) context.Context {
 // nowhere is the line of calls that came by another way.
 var nowhere = &line{conn: new(net.TCPConn)}
 
-// Handler serves what next does, within the budget. On connections beyond the limit of their conns.Limiter it refuses all
-// but health checks.
+// Handler serves what next does, within the budget. On connections beyond the limit of their conns.Limiter it refuses
+// all but health checks.
 func (b *Budget) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l, ok := r.Context().Value(lineKey{}).(*line)
@@ -89,8 +90,8 @@ func (b *Budget) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// take counts a call of HTTP/2 until its stream ends. It returns false after it has refused one beyond the limit. Those that
-// wait to be refused are limited as well: further ones are reset.
+// take counts a call of HTTP/2 until its stream ends. It returns false after it has refused one beyond the limit. Those
+// that wait to be refused are limited as well: further ones are reset.
 func (b *Budget) take(w http.ResponseWriter, r *http.Request, l *line) bool {
 	from := l.conn.RemoteAddr()
 	if b.calls.Take(from) {
@@ -108,7 +109,9 @@ func (b *Budget) take(w http.ResponseWriter, r *http.Request, l *line) bool {
 }
 
 // Page serves a file of a page, which needs no token: there are few places for those.
-func Page(w http.ResponseWriter, r *http.Request, s *calls.Service, serve func(w http.ResponseWriter, r *http.Request)) {
+func Page(w http.ResponseWriter, r *http.Request, s *calls.Service,
+	serve func(w http.ResponseWriter, r *http.Request),
+) {
 	d := deliveryOf(w)
 	if d == nil {
 		serve(w, r)

@@ -43,8 +43,8 @@ func askFrom(h http.Handler, w http.ResponseWriter, method, from string) {
 	h.ServeHTTP(w, r)
 }
 
-// Long answers that nobody reads hold memory. Where there is no more, a caller is told so instead; short answers, and those to
-// HEAD, need none. Who reads nothing is cut off, and then there is memory again.
+// Long answers that nobody reads hold memory. Where there is no more, a caller is told so instead; short answers, and
+// those to HEAD, need none. Who reads nothing is cut off, and then there is memory again.
 func TestLongAnswersHoldMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(4 << 20)
@@ -52,18 +52,22 @@ func TestLongAnswersHoldMemory(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				askFrom(long, &reader{ResponseWriter: httptest.NewRecorder()}, http.MethodGet, fmt.Sprintf("10.0.0.9:%d", i))
+				askFrom(long, &reader{ResponseWriter: httptest.NewRecorder()}, http.MethodGet,
+					fmt.Sprintf("10.0.0.9:%d", i))
 			})
 		}
 		synctest.Wait()
 		w := httptest.NewRecorder()
 		askFrom(long, w, http.MethodGet, "10.0.0.9:100")
-		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"overloaded"`) || w.Header().Get("ETag") != "" ||
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"overloaded"`) ||
+			w.Header().Get("ETag") != "" ||
 			w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("without memory: %d %s, %v", w.Code, w.Body, w.Header())
 		}
 		for what, ask := range map[string]func(http.ResponseWriter){
-			"a short one":    func(w http.ResponseWriter) { askFrom(b.Handler(page(4<<10)), w, http.MethodGet, "10.0.0.9:100") },
+			"a short one": func(w http.ResponseWriter) {
+				askFrom(b.Handler(page(4<<10)), w, http.MethodGet, "10.0.0.9:100")
+			},
 			"HEAD":           func(w http.ResponseWriter) { askFrom(long, w, http.MethodHead, "10.0.0.9:100") },
 			"another caller": func(w http.ResponseWriter) { askFrom(long, w, http.MethodGet, "10.0.0.1:1") },
 		} {
@@ -182,7 +186,10 @@ func TestCallsOverHTTP2(t *testing.T) {
 	s.Config.ConnContext, s.EnableHTTP2 = b.ConnContext, true
 	s.StartTLS()
 	defer s.Close()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+		ForceAttemptHTTP2: true,
+	}}
 	defer client.CloseIdleConnections()
 	ask := func() (int, error) {
 		r, err := client.Get(s.URL)
@@ -265,13 +272,14 @@ func askPath(h http.Handler, w http.ResponseWriter, path, from string) {
 // A connection whose caller does not read its answer makes room for another.
 func TestWhoDoesNotReadMakesRoom(t *testing.T) {
 	var calls atomic.Int64
-	address, counter := listening(t, newBudget(64<<20), 1, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if calls.Add(1) == 1 {
-			page(4<<20).ServeHTTP(w, r)
-			return
-		}
-		page(10).ServeHTTP(w, r)
-	}))
+	address, counter := listening(t, newBudget(64<<20), 1,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 1 {
+				page(4<<20).ServeHTTP(w, r)
+				return
+			}
+			page(10).ServeHTTP(w, r)
+		}))
 	asks(t, address)
 	for deadline := time.Now().Add(time.Minute); counter.Evicted() == 0; {
 		r := answered(t, asks(t, address))

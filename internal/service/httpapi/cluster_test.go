@@ -44,20 +44,32 @@ func example(t *testing.T) *fakeLog {
 }
 
 const (
-	statusOfExample = `{"cluster":"fj4ltw4x","member":"b","position":16,"entries":8,"at":"now","store":{"reached":false},` +
-		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not answer it","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"},` +
-		`{"level":"warning","kind":"node_ids","effect":"This node gives no IDs of orders","cause":"none of its 1 node IDs is free","do":"Detach nodes that need none, or create a sequencer with more nodes.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#node_ids","members":["b"],"sequencers":["orders"]}],` +
+	statusOfExample = `{"cluster":"fj4ltw4x","member":"b","position":16,"entries":8,"at":"now",` +
+		`"store":{"reached":false},` +
+		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not ` +
+		`answer it","do":"Start the store, or mend the network between it and this node.",` +
+		`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"},` +
+		`{"level":"warning","kind":"node_ids","effect":"This node gives no IDs of orders","cause":"none of its ` +
+		`1 node ` +
+		`IDs is free","do":"Detach nodes that need none, or create a sequencer with more nodes.",` +
+		`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#node_ids","members":["b"],` +
+		`"sequencers":["orders"]}],` +
 		`"members":[{"id":"a","watches":"b","joined":2,"fresh":false},` +
-		`{"id":"b","watches":"a","joined":8,"fresh":true,"as_of":"now","vitals":{"ready":false,"given":0,"rate":0,"offset_ns":0}}],` +
+		`{"id":"b","watches":"a","joined":8,"fresh":true,"as_of":"now","vitals":{"ready":false,"given":0,"rate":0,` +
+		`"offset_ns":0}}],` +
 		`"joins":[{"joiner":"c","target":"a","phase":"prepared","fresh":false}],` +
-		`"sequencers":[{"name":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
+		`"sequencers":[{"name":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},` +
+		`"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
 		`"time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false},` +
-		`"created":10,"capacity":1,"until":"2095-09-07T15:47:35.552Z","rate":4194304000,"nodes":{"0":"a"},"waiting":["b"],"free":0,"allocation":{"kind":"all"},"drained":[],"here":{"state":"none"}}]}`
-	valueOfExample = `{"position":16,"value":{"members":["a","b"],"pairs":{"a":"b","b":"a"},"prepared":{"c":"a"},"accepted":{},` +
+		`"created":10,"capacity":1,"until":"2095-09-07T15:47:35.552Z","rate":4194304000,"nodes":{"0":"a"},` +
+		`"waiting":["b"],"free":0,"allocation":{"kind":"all"},"drained":[],"here":{"state":"none"}}]}`
+	valueOfExample = `{"position":16,"value":{"members":["a","b"],"pairs":{"a":"b","b":"a"},"prepared":{"c":"a"},` +
+		`"accepted":{},` +
 		`"sequencers":{"orders":{"nodes":{"0":"a"},"waiting":["b"]}}}}`
 	emptyValue   = `{"position":%d,"value":{"members":[],"pairs":{},"prepared":{},"accepted":{},"sequencers":{}}}`
 	aloneValue   = `{"position":2,"value":{"members":["a"],"pairs":{},"prepared":{},"accepted":{},"sequencers":{}}}`
-	pendingValue = `{"position":4,"value":{"members":["a"],"pairs":{},"prepared":{"b":"a"},"accepted":{},"sequencers":{}}}`
+	pendingValue = `{"position":4,"value":{"members":["a"],"pairs":{},"prepared":{"b":"a"},"accepted":{},` +
+		`"sequencers":{}}}`
 )
 
 // Every way to look at a cluster, with the answer in full.
@@ -69,8 +81,10 @@ func TestClusterAnswers(t *testing.T) {
 			`{"position":4,"command":"prepare-join-cluster","args":{"joiner":"b"}}`,
 			`{"position":6,"command":"notify-watchers","args":{"joiner":"b"}}`,
 			`{"position":8,"command":"accept-join-cluster","args":{"joiner":"b"}}`,
-			`{"position":10,"command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},` +
-				`"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}}}`,
+			`{"position":10,"command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":1,` +
+				`"allocation":{"kind":"all"},` +
+				`"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,` +
+				`"sequence_bits":12,"node_lowest":false}}}`,
 			`{"position":12,"command":"attach","args":{"sequencer":"orders","member":"a"}}`,
 			`{"position":14,"command":"attach","args":{"sequencer":"orders","member":"b"}}`,
 			`{"position":16,"command":"prepare-join-cluster","args":{"joiner":"c"}}`,
@@ -105,26 +119,54 @@ func TestClusterAnswers(t *testing.T) {
 		{"HEAD /log", 200, ""},
 		{"HEAD /log?follow=1", 200, ""},
 
-		{"GET ?at=5", 400, failure("bad_request", `the query "at=5" has no effect here; for another position GET /api/v1/cluster/value?at=N`)},
-		{"GET /value?at=-1", 400, failure("bad_request", `at is "-1"; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
-		{"GET /value?at=9223372036854775808", 400, failure("bad_request", `at is "9223372036854775808"; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
+		{"GET ?at=5", 400, failure("bad_request",
+			`the query "at=5" has no effect here; for another position GET /api/v1/cluster/value?at=N`)},
+		{"GET /value?at=-1", 400, failure("bad_request",
+			`at is "-1"; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
+		{
+			"GET /value?at=9223372036854775808", 400,
+			failure("bad_request",
+				`at is "9223372036854775808"; want a whole number from 0, a position, or a time such as `+
+					`2026-11-22T03:12:00Z`),
+		},
 		{"GET /value?at=1&at=2", 400, failure("bad_request", `at is given 2 times; want it once`)},
 		{"GET /value?from=1", 400, failure("bad_request", `unknown parameter "from"; want at`)},
 		{"GET /log?from=", 400, failure("bad_request", `from is ""; want a whole number from 0`)},
 		{"GET /log?follow=yes", 400, failure("bad_request", `follow is "yes"; want a number from 0 to 1`)},
 		{"GET /log?at=1", 400, failure("bad_request", `unknown parameter "at"; want from, since, until, follow`)},
-		{"GET /log?%zz", 400, failure("bad_request", `can't read the query "%zz"; want from=N, since=TIME, until=TIME, follow=1 or several of them`)},
-		{"GET /value?at=", 400, failure("bad_request", `at is ""; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
-		{"GET /log?since=03:00", 400, failure("bad_request", `since is "03:00"; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds`)},
-		{"GET /log?until=-1", 400, failure("bad_request", `until is "-1"; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds`)},
+		{"GET /log?%zz", 400, failure("bad_request",
+			`can't read the query "%zz"; want from=N, since=TIME, until=TIME, follow=1 or several of them`)},
+		{"GET /value?at=", 400, failure("bad_request",
+			`at is ""; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
+		{
+			"GET /log?since=03:00", 400,
+			failure("bad_request", `since is "03:00"; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds`),
+		},
+		{
+			"GET /log?until=-1", 400,
+			failure("bad_request", `until is "-1"; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds`),
+		},
 		{"GET /log?until=2&since=3", 400, failure("bad_request", `until is "2", before since, "3"; want a later time`)},
-		{"GET /log?until=2&follow=1", 400, failure("bad_request", `until is given with follow=1, which has no end; leave one of them out`)},
-		{"GET /value?at=2026-11-22T03:12:00Z", 404, failure("unknown_position", "no entry of the log has a time; want a position")},
+		{
+			"GET /log?until=2&follow=1", 400,
+			failure("bad_request", `until is given with follow=1, which has no end; leave one of them out`),
+		},
+		{
+			"GET /value?at=2026-11-22T03:12:00Z", 404,
+			failure("unknown_position", "no entry of the log has a time; want a position"),
+		},
 		{"GET /value?at=17", 404, failure("unknown_position", "the log does not have position 17 yet; want 0 to 16")},
-		{"GET /nothing", 404, failure("not_found", `there is nothing at "/api/v1/cluster/nothing"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}`)},
-		{"POST ", 405, failure("method_not_allowed", `the method "POST" is not allowed for "/api/v1/cluster"; want GET, HEAD`)},
-		{"DELETE /log", 405, failure("method_not_allowed", `the method "DELETE" is not allowed for "/api/v1/cluster/log"; want GET, HEAD`)},
-		{"PUT /value", 405, failure("method_not_allowed", `the method "PUT" is not allowed for "/api/v1/cluster/value"; want GET, HEAD`)},
+		{"GET /nothing", 404, failure("not_found",
+			`there is nothing at "/api/v1/cluster/nothing"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET `+
+				`/api/v1/ids/{id}`)},
+		{
+			"POST ", 405,
+			failure("method_not_allowed", `the method "POST" is not allowed for "/api/v1/cluster"; want GET, HEAD`),
+		},
+		{"DELETE /log", 405, failure("method_not_allowed",
+			`the method "DELETE" is not allowed for "/api/v1/cluster/log"; want GET, HEAD`)},
+		{"PUT /value", 405, failure("method_not_allowed",
+			`the method "PUT" is not allowed for "/api/v1/cluster/value"; want GET, HEAD`)},
 	} {
 		method, rest, _ := strings.Cut(tt.target, " ")
 		w := call(h, method, "/api/v1/cluster"+rest)
@@ -135,7 +177,8 @@ func TestClusterAnswers(t *testing.T) {
 		if tt.status == 200 && strings.HasPrefix(rest, "/log") {
 			wantType = "application/x-ndjson"
 		}
-		if got := w.Header(); got.Get("Content-Type") != wantType || got.Get("Cache-Control") != "no-store" || got.Get(httpapi.LogBeginsAfter) != "" {
+		if got := w.Header(); got.Get("Content-Type") != wantType || got.Get("Cache-Control") != "no-store" ||
+			got.Get(httpapi.LogBeginsAfter) != "" {
 			t.Errorf("%s has the headers %v", tt.target, got)
 		}
 	}
@@ -150,13 +193,17 @@ func undated(status string) string {
 func TestStatusOfOne(t *testing.T) {
 	w := call(serving(newLog(t, cluster.PrepareJoin{Joiner: "a"})), "GET", "/api/v1/cluster")
 	want := `{"cluster":"fj4ltw4x","member":"b","position":2,"entries":1,"at":"now","store":{"reached":false},` +
-		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not answer it","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"}],"members":[{"id":"a","joined":2,"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
+		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not ` +
+		`answer it","do":"Start the store, or mend the network between it and this node.",` +
+		`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"}],"members":[{"id":"a","joined":2,` +
+		`"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
 	if undated(w.Body.String()) != want {
 		t.Errorf("have %swant %s", w.Body, want)
 	}
 }
 
-// timed is a log whose entries have times: of minutes after 03:00, -1 for an unknown one, at the positions 2, 4, 6 and so on.
+// timed is a log whose entries have times: of minutes after 03:00, -1 for an unknown one, at the positions 2, 4, 6 and
+// so on.
 func timed(t *testing.T, minutes ...int) *fakeLog {
 	log := newLog(t)
 	for _, m := range minutes {
@@ -169,8 +216,8 @@ func timed(t *testing.T, minutes ...int) *fakeLog {
 	return log
 }
 
-// What is wanted of the log by time is found also where the clocks of the senders differ: from the first entry that is not
-// before to the last that is not after, in the order of the log.
+// What is wanted of the log by time is found also where the clocks of the senders differ: from the first entry that is
+// not before to the last that is not after, in the order of the log.
 func TestLogByTime(t *testing.T) {
 	for _, tt := range []struct {
 		minutes []int
@@ -189,13 +236,15 @@ func TestLogByTime(t *testing.T) {
 		{[]int{1, 2, 3, 4}, "until=2026-11-22T03:00:00Z", ""},
 		{[]int{1, 3, 2, 4}, "until=2026-11-22T03:02:00Z", "2 4 6"}, // the entry of 03:03 is before that of 03:02
 		{[]int{1, 3, 2, 4}, "since=2026-11-22T03:03:00Z", "8"},
-		{[]int{1, 2, 58, 3, 4, 5}, "since=2026-11-22T03:04:00Z", "10 12"}, // a clock that is ahead spoils no other's time
+		// a clock that is ahead spoils no other's time
+		{[]int{1, 2, 58, 3, 4, 5}, "since=2026-11-22T03:04:00Z", "10 12"},
 		{[]int{1, 2, 58, 3, 4, 5}, "since=2026-11-22T03:03:00Z", "6 8 10 12"},
 		{[]int{1, 2, 58, 3, 4, 5}, "until=2026-11-22T03:03:00Z", "2 4 6 8"},
 		{[]int{11, 12, 1, 13, 14}, "until=2026-11-22T03:11:00Z", "2"}, // nor one that is behind
 		{[]int{11, 12, 1, 13, 14}, "since=2026-11-22T03:13:00Z", "8 10"},
 		{[]int{2, 2, 2}, "since=2026-11-22T03:02:00Z&until=2026-11-22T03:02:00Z", "2 4 6"},
-		{[]int{-1, 1, -1, 3, -1}, "since=2026-11-22T03:01:00Z", "4 6 8 10"}, // an unknown time is between its neighbours
+		// an unknown time is between its neighbours
+		{[]int{-1, 1, -1, 3, -1}, "since=2026-11-22T03:01:00Z", "4 6 8 10"},
 		{[]int{-1, 1, -1, 3, -1}, "until=2026-11-22T03:02:00Z", "2 4"},
 		{[]int{-1, -1}, "since=2026-11-22T03:01:00Z", ""},
 	} {
@@ -214,8 +263,8 @@ func TestLogByTime(t *testing.T) {
 	}
 }
 
-// An entry whose time the others contradict has the time that they let be closest to it, and no other entry has one, wherever
-// the answer begins and whenever the entry comes.
+// An entry whose time the others contradict has the time that they let be closest to it, and no other entry has one,
+// wherever the answer begins and whenever the entry comes.
 func TestLogDoubts(t *testing.T) {
 	doubts := func(lines string) (found string) {
 		for line := range strings.Lines(lines) {
@@ -242,12 +291,17 @@ func TestLogDoubts(t *testing.T) {
 	}{
 		{[]int{1, 2, 3, 4}, "", ""},
 		{[]int{1, 2, 58, 3, 4, 5}, "", "6 2026-11-22T03:03:00.000Z "},
-		{[]int{1, 2, 58, 3, 4, 5}, "?since=2026-11-22T03:02:00Z&until=2026-11-22T03:03:00Z", "6 2026-11-22T03:03:00.000Z "},
+		{
+			[]int{1, 2, 58, 3, 4, 5},
+			"?since=2026-11-22T03:02:00Z&until=2026-11-22T03:03:00Z",
+			"6 2026-11-22T03:03:00.000Z ",
+		},
 		{[]int{11, 12, 1, 13, 14}, "?from=6", "6 2026-11-22T03:12:00.000Z "},
 		{[]int{11, 12, 1, 13, 14}, "?from=7", ""},
 		{[]int{-1, 1, -1, 3, -1}, "", ""},
 	} {
-		if w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log"+tt.query); w.Code != 200 || doubts(w.Body.String()) != tt.want {
+		if w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log"+tt.query); w.Code != 200 ||
+			doubts(w.Body.String()) != tt.want {
 			t.Errorf("minutes %v%s: %d %s\nwant %s", tt.minutes, tt.query, w.Code, w.Body, tt.want)
 		}
 	}
@@ -258,7 +312,9 @@ func TestLogDoubts(t *testing.T) {
 	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=4")
 	next(t, lines, `{"position":4,`)
 	log.appendAt(t, cluster.PeerGC{By: "a"}, time.Date(2026, 11, 22, 3, 1, 0, 0, time.UTC))
-	next(t, lines, `{"position":6,"at":"2026-11-22T03:01:00.000Z","command":"peer-gc","args":{"by":"a"},"believed":"2026-11-22T03:12:00.000Z"}`)
+	next(t, lines,
+		`{"position":6,"at":"2026-11-22T03:01:00.000Z","command":"peer-gc","args":{"by":"a"},`+
+			`"believed":"2026-11-22T03:12:00.000Z"}`)
 }
 
 // A call that follows the log gets what comes after its first entry whatever its time.
@@ -338,8 +394,15 @@ func TestCutLog(t *testing.T) {
 		body   string
 		after  string
 	}{
-		{"/value?at=3", 404, `{"error":{"code":"unknown_position","message":"the log no longer has position 3; want 4 to 16"}}`, ""},
-		{"/value?at=17", 404, `{"error":{"code":"unknown_position","message":"the log does not have position 17 yet; want 4 to 16"}}`, ""},
+		{
+			"/value?at=3", 404,
+			`{"error":{"code":"unknown_position","message":"the log no longer has position 3; want 4 to 16"}}`, "",
+		},
+		{
+			"/value?at=17", 404,
+			`{"error":{"code":"unknown_position","message":"the log does not have position 17 yet; want 4 to 16"}}`,
+			"",
+		},
 		{"/value?at=4", 200, pendingValue, ""},
 		{"/value?at=16", 200, valueOfExample, ""},
 		{"/log", 200, `{"position":6,`, "4"},
@@ -348,7 +411,8 @@ func TestCutLog(t *testing.T) {
 		{"/log?from=8", 200, `{"position":8,`, ""},
 	} {
 		w := call(h, "GET", "/api/v1/cluster"+tt.target)
-		if w.Code != tt.status || !strings.HasPrefix(w.Body.String(), tt.body) || w.Header().Get(httpapi.LogBeginsAfter) != tt.after {
+		if w.Code != tt.status || !strings.HasPrefix(w.Body.String(), tt.body) ||
+			w.Header().Get(httpapi.LogBeginsAfter) != tt.after {
 			t.Errorf("%s = %d %v %s\nwant %d %s", tt.target, w.Code, w.Header(), w.Body, tt.status, tt.body)
 		}
 	}
@@ -419,16 +483,31 @@ func TestNoLook(t *testing.T) {
 		{"nothing read", newLog(t), "/value", 503, "has not read the log"},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "", 200, statusOfExample},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value", 200, valueOfExample},
-		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value?at=2", 503, `"unavailable","message":"the store is unavailable: too busy"`},
+		{
+			"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value?at=2", 503,
+			`"unavailable","message":"the store is unavailable: too busy"`,
+		},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log", 503, `"unavailable"`},
-		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log?follow=1", 503, `"unavailable"`},
+		{
+			"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log?follow=1", 503,
+			`"unavailable"`,
+		},
 		{"refused", failing(store.ErrRefused), "/value?at=2", 500, `"internal"`},
 		{"refused", failing(store.ErrRefused), "/log", 500, `"internal"`},
-		{"damaged", damaged, "/value?at=6", 500, `"unreadable","message":"the checkpoint at position 4: unreadable: a checkpoint of version 0;`},
+		{
+			"damaged", damaged, "/value?at=6", 500,
+			`"unreadable","message":"the checkpoint at position 4: unreadable: a checkpoint of version 0;`,
+		},
 		{"damaged", damaged, "/log", 200, `{"position":6,`},
-		{"foreign", foreign, "/value?at=6", 500, `"unreadable","message":"the entry at position 4: unreadable: version 3;`},
+		{
+			"foreign", foreign, "/value?at=6", 500,
+			`"unreadable","message":"the entry at position 4: unreadable: version 3;`,
+		},
 		{"foreign", foreign, "/value?at=3", 200, aloneValue},
-		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 3; this program reads versions 1 to 2"}`},
+		{
+			"foreign", foreign, "/log", 200,
+			`{"position":4,"unreadable":"version 3; this program reads versions 1 to 2"}`,
+		},
 	} {
 		var log bytes.Buffer
 		h := newHandler(&servertest.Issuer{Same: true}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
@@ -449,7 +528,8 @@ func TestSilentStore(t *testing.T) {
 			log, began := example(t), time.Now()
 			log.silent = true
 			w := call(serving(log), "GET", "/api/v1/cluster"+target)
-			if took := time.Since(began); w.Code != 503 || !strings.Contains(w.Body.String(), `"unavailable"`) || took != 3*time.Second {
+			if took := time.Since(began); w.Code != 503 || !strings.Contains(w.Body.String(), `"unavailable"`) ||
+				took != 3*time.Second {
 				t.Errorf("%s = %d %s after %v", target, w.Code, w.Body, took)
 			}
 		})
@@ -496,7 +576,8 @@ func TestFollow(t *testing.T) {
 	log := newLog(t, cluster.PrepareJoin{Joiner: "a"})
 	h := serving(log)
 	server := httptest.NewUnstartedServer(h)
-	server.Config.ReadTimeout = time.Second // shorter than the streams below, and long enough for a busy machine to send a call
+	// shorter than the streams below, and long enough for a busy machine to send a call
+	server.Config.ReadTimeout = time.Second
 	server.Config.WriteTimeout = server.Config.ReadTimeout
 	server.Start()
 	t.Cleanup(server.Close)
@@ -533,7 +614,8 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	log.followers.Wait() // nobody follows for clients that are gone
-	if w := call(h, "GET", "/api/v1/cluster/log?follow=1"); w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
+	if w := call(h, "GET", "/api/v1/cluster/log?follow=1"); w.Code != 503 ||
+		!strings.Contains(w.Body.String(), "shutting down") {
 		t.Errorf("while draining: %d %s", w.Code, w.Body)
 	}
 	if w := call(h, "GET", "/api/v1/cluster/log"); w.Code != 200 {
@@ -552,7 +634,9 @@ func TestFollowFallsBehind(t *testing.T) {
 	log.checkpoint = &store.Checkpoint{Position: 100}
 	log.changed()
 	log.mu.Unlock()
-	next(t, lines, `{"error":{"code":"unknown_position","message":"the log was trimmed while this call followed it, and entries are missing here; call again"}}`)
+	next(t, lines,
+		`{"error":{"code":"unknown_position","message":"the log was trimmed while this call followed it, and entries `+
+			`are missing here; call again"}}`)
 	if lines.Scan() {
 		t.Errorf("after the end there is %s", lines.Text())
 	}
@@ -582,10 +666,12 @@ func TestManyLook(t *testing.T) {
 		follow(t, server.URL+"/api/v1/cluster/log?follow=1")
 	}
 	for target, want := range map[string]int{
-		"GET /api/v1/cluster/log": 503, "GET /api/v1/cluster/value?at=2": 503, "GET /api/v1/cluster": 200, "POST /api/v1/id": 200,
+		"GET /api/v1/cluster/log": 503, "GET /api/v1/cluster/value?at=2": 503, "GET /api/v1/cluster": 200,
+		"POST /api/v1/id": 200,
 	} {
 		method, path, _ := strings.Cut(target, " ")
-		if w := call(h, method, path); w.Code != want || want == 503 && !strings.Contains(w.Body.String(), `"overloaded"`) {
+		if w := call(h, method, path); w.Code != want ||
+			want == 503 && !strings.Contains(w.Body.String(), `"overloaded"`) {
 			t.Errorf("%s = %d %s, want %d", target, w.Code, w.Body, want)
 		}
 	}

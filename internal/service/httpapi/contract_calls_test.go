@@ -76,17 +76,34 @@ var goodCalls = []anExchange{
 	{target: "GET /api/v1/times/2026-11-21T03:25:36.425Z?ids=string", status: 200},
 	{target: "POST /api/v1/sequencers", body: orders, status: 201},
 	{target: "POST /api/v1/sequencers", body: orders, status: 200},
-	{target: "POST /api/v1/sequencers", body: `{"name":"far","epoch":"1999-12-31T00:00:00Z","prefix":"far","scattered":true,"random_start":true}`, status: 201},
+	{
+		target: "POST /api/v1/sequencers",
+		body:   `{"name":"far","epoch":"1999-12-31T00:00:00Z","prefix":"far","scattered":true,"random_start":true}`,
+		status: 201,
+	},
 	{target: "POST /api/v1/sequencers/far/ids?count=3", status: 200},
 	{target: "POST /api/v1/sequencers/far/id?form=prefixed", status: 200},
 	{target: "POST /api/v1/sequencers/far/ids?count=3&form=uuid", status: 200},
 	{target: "GET /api/v1/sequencers/far/ids/far_0000000000001?as=prefixed&form=hex", status: 200},
 	{target: "POST /api/v1/ids?count=3&form=base62", status: 200},
 	{target: "GET /api/v1/ids/000ehmZXoc5?as=base62&form=base58", status: 200},
-	{target: "POST /api/v1/sequencers", body: `{"name":"short","epoch":"1999-12-31T00:00:00Z","time_bits":34}`, status: 201},
-	{target: "POST /api/v1/sequencers", body: `{"name":"visits","nodes":16,"allocation":{"kind":"count","count":8},` + before +
-		`,"tick":"10ms","time_bits":39,"datacenter_bits":1,"node_bits":9,"sequence_bits":14,"node_lowest":true,"after":"1000"}`, status: 201},
-	{target: "POST /api/v1/sequencers", body: `{"name":"posts","layout":"41/5/17","allocation":{"kind":"percent","percent":50},` + before + `,"after":1000}`, status: 201},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"short","epoch":"1999-12-31T00:00:00Z","time_bits":34}`,
+		status: 201,
+	},
+	{
+		target: "POST /api/v1/sequencers",
+		body: `{"name":"visits","nodes":16,"allocation":{"kind":"count","count":8},` + before +
+			`,"tick":"10ms","time_bits":39,"datacenter_bits":1,"node_bits":9,"sequence_bits":14,` +
+			`"node_lowest":true,"after":"1000"}`,
+		status: 201,
+	},
+
+	{
+		target: "POST /api/v1/sequencers",
+		body: `{"name":"posts","layout":"41/5/17","allocation":{"kind":"percent","percent":50},` + before +
+			`,"after":1000}`, status: 201,
+	},
 	{target: "GET /api/v1/sequencers", status: 200},
 	{target: "GET " + ordersPath, status: 200},
 	{target: "POST " + ordersPath + "/id", status: 200},
@@ -124,7 +141,10 @@ var goodCalls = []anExchange{
 	{target: "GET /api/v1/cluster/value", status: 200},
 	{target: "POST " + ordersPath + "/undrain", body: `{"member":"b"}`, status: 200},
 	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"percent","percent":50}`, status: 200},
-	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"orders","percent":75},{"sequencer":"default"}]}`, status: 200},
+	{
+		target: "PUT /api/v1/cluster/policy",
+		body:   `{"shares":[{"sequencer":"orders","percent":75},{"sequencer":"default"}]}`, status: 200,
+	},
 	{target: "GET /api/v1/cluster/policy", status: 200},
 	{target: "GET " + ordersPath, status: 200},
 	{target: "GET /api/v1/cluster/value", status: 200},
@@ -158,19 +178,53 @@ var badCalls = []anExchange{
 	{target: "POST /api/v1/sequencers", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers", body: `{`, status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers", body: `{"nodes":1}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"Orders"}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","node":3}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":"3"}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":0}`, status: 400, code: "bad_request", undocumented: true},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"Orders"}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","node":3}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":"3"}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":0}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
 	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":1025}`, status: 400, code: "bad_request"},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","tick":10}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","node_bits":63}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","allocation":{"kind":"some"}}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","allocation":{"kind":"percent","percent":101}}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","after":-1}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers", body: `{"name":"a","epoch":"2026-01-01T00:00:00Z"}`, status: 400, code: "bad_request"},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","tick":10}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","node_bits":63}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","allocation":{"kind":"some"}}`, status: 400,
+		code: "bad_request", undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","allocation":{"kind":"percent","percent":101}}`,
+		status: 400,
+		code:   "bad_request", undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","after":-1}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","epoch":"2026-01-01T00:00:00Z"}`, status: 400,
+		code: "bad_request",
+	},
 	{target: "POST /api/v1/sequencers", body: `{"name":"default"}`, status: 409, code: "exists"},
-	{target: "POST /api/v1/sequencers", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
+		code: "too_large", undocumented: true,
+	},
 	{target: "GET /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "DELETE /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/Orders/id", status: 400, code: "bad_request", undocumented: true},
@@ -191,37 +245,95 @@ var badCalls = []anExchange{
 	{target: "GET /api/v1/cluster/log?follow=2", status: 400, code: "bad_request", undocumented: true},
 
 	{target: "POST /api/v1/cluster/skip?x", body: `{"position":7}`, status: 400, code: "bad_request"},
-	{target: "POST /api/v1/cluster/skip", body: `{"position":"7"}`, status: 400, code: "bad_request", undocumented: true},
+	{
+		target: "POST /api/v1/cluster/skip", body: `{"position":"7"}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
 	{target: "POST /api/v1/cluster/skip", body: `{"position":7}`, status: 409, code: "refused"},
-	{target: "POST /api/v1/cluster/skip", body: `{"position":` + strings.Repeat("1", 64<<10) + `}`, status: 413, code: "too_large"},
+	{
+		target: "POST /api/v1/cluster/skip", body: `{"position":` + strings.Repeat("1", 64<<10) + `}`, status: 413,
+		code: "too_large",
+	},
 	{target: "POST /api/v1/cluster/forget?x", body: aName, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/forget", body: `{"name":"nobody"}`, status: 400, code: "bad_request"},
-	{target: "POST /api/v1/cluster/forget", body: `{"names":["a"]}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/cluster/forget", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
+	{
+		target: "POST /api/v1/cluster/forget", body: `{"names":["a"]}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/cluster/forget", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
+		code: "too_large",
+	},
 	{target: "POST /api/v1/cluster/expel?x", body: aMember, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/expel", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/expel", body: `{"member":""}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/cluster/expel", body: `{"members":["a"]}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/cluster/expel", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
+	{
+		target: "POST /api/v1/cluster/expel", body: `{"members":["a"]}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/cluster/expel", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
+		code: "too_large",
+	},
 	{target: "POST /api/v1/sequencers/default/drain", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
-	{target: "POST /api/v1/sequencers/default/drain", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
+	{
+		target: "POST /api/v1/sequencers/default/drain", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`,
+		status: 413, code: "too_large",
+	},
 	{target: "POST /api/v1/sequencers/default/undrain", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
-	{target: "POST /api/v1/sequencers/default/undrain", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
-	{target: "POST /api/v1/sequencers/default/move", body: `{"to":"a"}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers/default/move", body: `{"node":-1,"to":"a"}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/sequencers/default/move", body: `{"node":1,"to":"nobody"}`, status: 400, code: "bad_request"},
+	{
+		target: "POST /api/v1/sequencers/default/undrain", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`,
+		status: 413, code: "too_large",
+	},
+	{
+		target: "POST /api/v1/sequencers/default/move", body: `{"to":"a"}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers/default/move", body: `{"node":-1,"to":"a"}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers/default/move", body: `{"node":1,"to":"nobody"}`, status: 400,
+		code: "bad_request",
+	},
 	{target: "POST /api/v1/sequencers/default/move", body: `{"node":1024,"to":"a"}`, status: 409, code: "refused"},
-	{target: "POST /api/v1/sequencers/default/move", body: `{"to":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
-	{target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"some"}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"count","count":0}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+	{
+		target: "POST /api/v1/sequencers/default/move", body: `{"to":"` + strings.Repeat("a", 64<<10) + `"}`,
+		status: 413,
+		code:   "too_large", undocumented: true,
+	},
+	{
+		target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"some"}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"count","count":0}`, status: 400,
+		code: "bad_request", undocumented: true,
+	},
+	{
+		target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"` + strings.Repeat("a", 64<<10) + `"}`,
+		status: 413, code: "too_large", undocumented: true,
+	},
 	{target: "GET /api/v1/cluster/policy?x", status: 400, code: "bad_request"},
 	{target: "DELETE /api/v1/cluster/policy?x", status: 400, code: "bad_request"},
 	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[]}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"default","percent":101}]}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"default","percent":99}]}`, status: 400, code: "bad_request"},
-	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"nothing"}]}`, status: 404, code: "unknown_sequencer"},
-	{target: "PUT /api/v1/cluster/policy", body: `{"shares":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+	{
+		target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"default","percent":101}]}`, status: 400,
+		code: "bad_request", undocumented: true,
+	},
+	{
+		target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"default","percent":99}]}`, status: 400,
+		code: "bad_request",
+	},
+	{
+		target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"nothing"}]}`, status: 404,
+		code: "unknown_sequencer",
+	},
+	{
+		target: "PUT /api/v1/cluster/policy", body: `{"shares":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
+		code: "too_large", undocumented: true,
+	},
 
 	{target: "GET " + ordersPath + "/times/1795231536425", status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/drain", body: aMember, status: 404, code: "unknown_sequencer"},
@@ -253,10 +365,19 @@ var quorumCalls = []anExchange{
 	{target: "POST /api/v1/quorum/replace?x", body: replacement, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/quorum/replace", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/quorum/replace", body: `{"lost":7}`, status: 400, code: "bad_request", undocumented: true},
-	{target: "POST /api/v1/quorum/remove", body: `{"machine":["b"]}`, status: 400, code: "bad_request", undocumented: true},
+	{
+		target: "POST /api/v1/quorum/remove", body: `{"machine":["b"]}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
 	{target: "POST /api/v1/quorum/remove", body: removal + removal, status: 400, code: "bad_request"},
-	{target: "POST /api/v1/quorum/replace", body: `{"lost":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
-	{target: "POST /api/v1/quorum/remove", body: `{"machines":["` + strings.Repeat("a", 64<<10) + `"]}`, status: 413, code: "too_large"},
+	{
+		target: "POST /api/v1/quorum/replace", body: `{"lost":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
+		code: "too_large", undocumented: true,
+	},
+	{
+		target: "POST /api/v1/quorum/remove", body: `{"machines":["` + strings.Repeat("a", 64<<10) + `"]}`, status: 413,
+		code: "too_large",
+	},
 }
 
 const (
@@ -268,11 +389,13 @@ const (
 
 // bodies are those of calls that need one.
 var bodies = map[string]string{
-	"POST /api/v1/sequencers": `{"name":"orders"}`, "POST /api/v1/quorum/replace": replacement, "POST /api/v1/quorum/remove": removal,
+	"POST /api/v1/sequencers": `{"name":"orders"}`, "POST /api/v1/quorum/replace": replacement,
+	"POST /api/v1/quorum/remove":  removal,
 	"POST /api/v1/cluster/skip":   `{"position":7}`,
 	"POST /api/v1/cluster/forget": aName,
-	"POST /api/v1/cluster/expel":  aMember, "POST " + ordersPath + "/drain": aMember, "POST " + ordersPath + "/undrain": aMember,
-	"POST " + ordersPath + "/move": `{"node":0,"to":"a"}`, "PUT " + ordersPath + "/allocation": `{"kind":"all"}`,
+	"POST /api/v1/cluster/expel":  aMember, "POST " + ordersPath + "/drain": aMember,
+	"POST " + ordersPath + "/undrain": aMember,
+	"POST " + ordersPath + "/move":    `{"node":0,"to":"a"}`, "PUT " + ordersPath + "/allocation": `{"kind":"all"}`,
 	"PUT /api/v1/cluster/policy": `{"shares":[{"sequencer":"orders"}]}`,
 }
 
@@ -281,15 +404,20 @@ var (
 	failingCalls = []string{"POST /api/v1/id", "POST /api/v1/ids", "GET /readyz"}
 
 	failingVerbs = []string{
-		"POST " + ordersPath + "/drain", "POST " + ordersPath + "/undrain", "POST " + ordersPath + "/move", "PUT /api/v1/cluster/policy",
+		"POST " + ordersPath + "/drain", "POST " + ordersPath + "/undrain", "POST " + ordersPath + "/move",
+		"PUT /api/v1/cluster/policy",
 		"PUT " + ordersPath + "/allocation", "POST /api/v1/cluster/expel", "POST /api/v1/cluster/skip",
 	}
 
-	failingQuorumCalls = []string{"POST /api/v1/quorum/replace", "POST /api/v1/quorum/remove", "GET /api/v1/quorum/backup"}
+	failingQuorumCalls = []string{
+		"POST /api/v1/quorum/replace", "POST /api/v1/quorum/remove",
+		"GET /api/v1/quorum/backup",
+	}
 
 	failingSequencerCalls = []string{
 		"POST " + ordersPath + "/id", "POST " + ordersPath + "/ids", "POST " + ordersPath + "/attach",
-		"POST " + ordersPath + "/detach", "GET " + ordersPath + "/nodes", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "GET " + ordersPath + "/times/1795231536425", "DELETE " + ordersPath,
+		"POST " + ordersPath + "/detach", "GET " + ordersPath + "/nodes", "GET " + ordersPath,
+		"GET " + ordersPath + "/ids/1", "GET " + ordersPath + "/times/1795231536425", "DELETE " + ordersPath,
 		"POST /api/v1/sequencers", "POST /api/v1/cluster/resume", "GET /api/v1/cluster/history",
 	}
 )
@@ -335,7 +463,8 @@ func (c *contract) makeAll(t *testing.T) {
 		return newHandler(&servertest.Issuer{Err: err, IDs: firn.Default}, example(t), nil)
 	}
 	c.makeFail(t, ofMember(notReady), failingCalls, 503, "not_ready")
-	c.makeFail(t, ofMember(fmt.Errorf("%w: %w", peer.ErrNotReady, &peer.ClockError{Ahead: time.Hour, Of: 2, Others: 2})), failingCalls, 503, "clock")
+	c.makeFail(t, ofMember(fmt.Errorf("%w: %w", peer.ErrNotReady,
+		&peer.ClockError{Ahead: time.Hour, Of: 2, Others: 2})), failingCalls, 503, "clock")
 	c.makeFail(t, ofMember(firn.ErrLifetime), failingCalls, 503, "lifetime")
 	c.makeFail(t, ofMember(context.DeadlineExceeded), failingCalls[:2], 503, "overloaded")
 	c.makeFail(t, ofMember(surprise), failingCalls, 500, "internal")
@@ -344,12 +473,15 @@ func (c *contract) makeAll(t *testing.T) {
 	}
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
-	c.makeFail(t, ofCluster(peer.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404, "unknown_sequencer")
-	c.makeFail(t, ofCluster(fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied)), failingSequencerCalls[:3], 503, "copied")
+	c.makeFail(t, ofCluster(peer.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404,
+		"unknown_sequencer")
+	c.makeFail(t, ofCluster(fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied)),
+		failingSequencerCalls[:3], 503, "copied")
 	c.makeFail(t, ofCluster(peer.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	c.makeFail(t, ofCluster(&peer.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")
-	c.makeFail(t, ofCluster(&cluster.PrefixError{Prefix: "ord", Holder: "orders"}), []string{"POST /api/v1/sequencers"}, 409, "refused")
+	c.makeFail(t, ofCluster(&cluster.PrefixError{Prefix: "ord", Holder: "orders"}), []string{"POST /api/v1/sequencers"},
+		409, "refused")
 	allVerbs := append(failingVerbs, "DELETE /api/v1/cluster/policy", "POST /api/v1/cluster/forget")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), allVerbs, 503, "unavailable")
 	c.makeFail(t, ofCluster(surprise), allVerbs, 500, "internal")
@@ -384,14 +516,16 @@ func (c *contract) makeAll(t *testing.T) {
 	}
 	c.expect(t, ofQuorum(servertest.ThreeMachines()), quorumCalls)
 	c.expect(t, ofQuorum(&servertest.Quorum{State: quorum.Status{Waiting: "waiting for b:7420"}}), quorumCalls[:1])
-	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: fmt.Errorf("%w: no leader", store.ErrUnavailable)}), failingQuorumCalls, 503, "unavailable")
+	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: fmt.Errorf("%w: no leader", store.ErrUnavailable)}),
+		failingQuorumCalls, 503, "unavailable")
 	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: surprise}), failingQuorumCalls[:2], 400, "bad_request")
 	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: surprise}), failingQuorumCalls[2:], 500, "internal")
 	withoutQuorum := newHandler(&servertest.Issuer{Same: true}, example(t), nil)
 	c.makeFail(t, withoutQuorum, append(failingQuorumCalls, "GET /api/v1/quorum"), 404, "no_quorum")
 	broken := example(t)
 	broken.err = store.ErrRefused
-	c.expect(t, newHandler(&servertest.Issuer{Same: true}, broken, nil), []anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
+	c.expect(t, newHandler(&servertest.Issuer{Same: true}, broken, nil),
+		[]anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
 }
 
 // bearing shows a token with every call.
@@ -418,7 +552,8 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := withMetrics(newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, example(t), nil).Service, &auth.Policy{Tokens: tokens})
+	h := withMetrics(newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, example(t), nil).Service,
+		&auth.Policy{Tokens: tokens})
 	if who, err := tokens.Identify(spent); err != nil || who.Spend(1) != nil {
 		t.Fatal(err)
 	}
@@ -427,9 +562,13 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 			if op.Extensions["x-firn-right"] == nil {
 				continue
 			}
-			path = strings.NewReplacer("{name}", "orders", "{id}", "4194304000000001", "{time}", "1795231536425").Replace(path)
+			path = strings.NewReplacer("{name}", "orders", "{id}", "4194304000000001", "{time}", "1795231536425").
+				Replace(path)
 			target := method + " " + path
-			call := anExchange{target: target, body: bodies[target], status: http.StatusUnauthorized, code: "unauthenticated"}
+			call := anExchange{
+				target: target, body: bodies[target], status: http.StatusUnauthorized,
+				code: "unauthenticated",
+			}
 			c.expect(t, h, []anExchange{call})
 			call.status, call.code = http.StatusForbidden, "forbidden"
 			c.expect(t, bearing{h, other}, []anExchange{call})
@@ -440,7 +579,8 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 }
 
 // What the handlers answer is what the document says, and what it says of good calls and of bad ones is so. Each status
-// of each call is seen, but for those that the handlers do not give yet. Answers that the document does not allow are found.
+// of each call is seen, but for those that the handlers do not give yet. Answers that the document does not allow are
+// found.
 func TestContract(t *testing.T) {
 	c := newContract(t)
 	c.makeAll(t)

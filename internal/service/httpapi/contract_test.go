@@ -80,7 +80,10 @@ func (c *contract) compare(e exchange) (badRequest, badAnswer error) {
 	}
 	request := &openapi3filter.RequestValidationInput{
 		Request: r, PathParams: parameters, Route: route,
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+		Options: &openapi3filter.Options{
+			IncludeResponseStatus: true,
+			AuthenticationFunc:    openapi3filter.NoopAuthenticationFunc,
+		},
 	}
 	badRequest = openapi3filter.ValidateRequest(context.Background(), request)
 	answers := []string{e.answer}
@@ -91,7 +94,8 @@ func (c *contract) compare(e exchange) (badRequest, badAnswer error) {
 		response := &openapi3filter.ResponseValidationInput{
 			RequestValidationInput: request, Status: e.status, Header: e.header, Options: request.Options,
 		}
-		if err := openapi3filter.ValidateResponse(context.Background(), response.SetBodyBytes([]byte(answer))); err != nil {
+		if err := openapi3filter.ValidateResponse(context.Background(),
+			response.SetBodyBytes([]byte(answer))); err != nil {
 			return badRequest, fmt.Errorf("%v = %d %s: %w", e, e.status, answer, err)
 		}
 	}

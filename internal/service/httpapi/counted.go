@@ -11,7 +11,8 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-// counting is a ResponseWriter that remembers the result of its call. It is reused, so nothing may keep it beyond the call.
+// counting is a ResponseWriter that remembers the result of its call. It is reused, so nothing may keep it beyond the
+// call.
 type counting struct {
 	http.ResponseWriter
 	code codes.Code

@@ -22,8 +22,10 @@ func TestCallsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
 	h := handlerWith(&servertest.Issuer{Same: true, IDs: firn.Default}, example(t), calls.Options{Meter: m})
 	for _, target := range []string{
-		"POST /api/v1/id", "POST /api/v1/id", "POST /api/v1/id?x", "POST /api/v1/ids?count=3", "POST /api/v1/ids?count=x",
-		"GET /api/v1/ids/5", "HEAD /api/v1/ids/6", "GET /api/v1/ids/x", "DELETE /api/v1/id", "PUT /api/v1/ids/5", "GET /api/v1/cluster/log",
+		"POST /api/v1/id", "POST /api/v1/id", "POST /api/v1/id?x", "POST /api/v1/ids?count=3",
+		"POST /api/v1/ids?count=x",
+		"GET /api/v1/ids/5", "HEAD /api/v1/ids/6", "GET /api/v1/ids/x", "DELETE /api/v1/id", "PUT /api/v1/ids/5",
+		"GET /api/v1/cluster/log",
 		"GET /livez", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /nowhere", "GET /api/v1/nowhere",
 	} {
 		method, path, _ := strings.Cut(target, " ")
@@ -35,7 +37,10 @@ func TestCallsAreCounted(t *testing.T) {
 		"http POST /api/v1/ids ok": 1, "http POST /api/v1/ids bad_request": 1,
 		"http GET /api/v1/ids/{id} ok": 2, "http GET /api/v1/ids/{id} bad_request": 1,
 		"http other method_not_allowed": 2, "http GET /api/v1/cluster/log ok": 1,
-	}, map[string]int{"http POST /api/v1/id": 4, "http POST /api/v1/ids": 2, "http GET /api/v1/ids/{id}": 3, "http other": 2})
+	}, map[string]int{
+		"http POST /api/v1/id": 4, "http POST /api/v1/ids": 2, "http GET /api/v1/ids/{id}": 3,
+		"http other": 2,
+	})
 }
 
 // What goes wrong is counted by its code, also when nobody is there to be told, or the handler panics.
@@ -46,7 +51,8 @@ func TestWhatGoesWrongIsCounted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", "http://localhost/api/v1/id", nil))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers", strings.NewReader(strings.Repeat(" ", 70_000))))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers",
+		strings.NewReader(strings.Repeat(" ", 70_000))))
 	func() {
 		defer func() { _ = recover() }()
 		h := handlerWith(panics{}, example(t), calls.Options{Meter: m})
@@ -65,7 +71,8 @@ type panics struct{ calls.Issuer }
 func TestTooLongABodyEndsTheConnection(t *testing.T) {
 	for _, o := range []calls.Options{{}, {Meter: servertest.NewMeter()}} {
 		s := httptest.NewServer(handlerWith(&servertest.Issuer{Same: true}, example(t), o))
-		response, err := http.Post(s.URL+"/api/v1/sequencers", "application/json", strings.NewReader(strings.Repeat(" ", 70_000)))
+		response, err := http.Post(s.URL+"/api/v1/sequencers", "application/json",
+			strings.NewReader(strings.Repeat(" ", 70_000)))
 		if err != nil {
 			t.Fatal(err)
 		}

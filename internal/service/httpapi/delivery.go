@@ -88,8 +88,9 @@ func (d *delivery) ready() {
 	}
 }
 
-// Write writes a part of the answer, piece by piece: the caller has limited time to take each. calls.ErrCrowded is returned
-// when there is no memory for the answer. The caller then gets that as the answer, if nothing was written before.
+// Write writes a part of the answer, piece by piece: the caller has limited time to take each. calls.ErrCrowded is
+// returned when there is no memory for the answer. The caller then gets that as the answer, if nothing was written
+// before.
 func (d *delivery) Write(b []byte) (n int, err error) {
 	long := d.request.Method != http.MethodHead && d.written+len(b) > smallAnswer
 	if long && !d.hold(len(b)) {
@@ -163,7 +164,8 @@ const slack = time.Second
 func (d *delivery) mustTake(n int) {
 	if deadline := d.taking.Deadline(time.Now(), n); deadline.Sub(d.deadline) > slack {
 		d.deadline = deadline
-		_ = http.NewResponseController(d.ResponseWriter).SetWriteDeadline(deadline) // where it is not supported there is no limit
+		// where it is not supported there is no limit
+		_ = http.NewResponseController(d.ResponseWriter).SetWriteDeadline(deadline)
 	}
 }
 
@@ -211,8 +213,8 @@ func (d *delivery) finish() {
 	d.await()
 }
 
-// await waits until the caller's system has taken what the kernel has. Over HTTP/1.1 it aborts the connection of a caller
-// that is too slow; over HTTP/2 other calls may be the reason, and conns ends a connection that takes nothing.
+// await waits until the caller's system has taken what the kernel has. Over HTTP/1.1 it aborts the connection of a
+// caller that is too slow; over HTTP/2 other calls may be the reason, and conns ends a connection that takes nothing.
 func (d *delivery) await() {
 	late := d.taking.Deadline(time.Now(), int(d.line.unread.Load()))
 	for wait := time.Millisecond; conns.Unread(d.line.conn) > 0; wait = min(2*wait, 50*time.Millisecond) {

@@ -38,7 +38,8 @@ func newFormed(t testing.TB, m *servertest.Issuer, keys string) formed {
 	}
 	var entries strings.Builder
 	for _, rights := range []string{"issue", "open", "issue, open", "admin"} {
-		entries.WriteString("- {name: '" + strings.ReplaceAll(rights, ", ", "-") + "', sha256: " + auth.Hash(rights) + ", allow: [" + rights + "]}\n")
+		entries.WriteString("- {name: '" + strings.ReplaceAll(rights, ", ", "-") + "', sha256: " + auth.Hash(rights) +
+			", allow: [" + rights + "]}\n")
 	}
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	if err := os.WriteFile(file, []byte(entries.String()), 0o600); err != nil {
@@ -75,7 +76,8 @@ func TestForms(t *testing.T) {
 				ID  string `json:"id"`
 				Str string `json:"id_str"`
 			}
-			if err := json.Unmarshal([]byte(body), &one); status != 200 || err != nil || one.Str != id || (one.ID == id) != (form == "decimal") {
+			if err := json.Unmarshal([]byte(body), &one); status != 200 || err != nil || one.Str != id ||
+				(one.ID == id) != (form == "decimal") {
 				t.Fatalf("%s: %d %s, %v", form, status, body, err)
 			}
 			status, body = f.ask("issue, open", "POST /api/v1/ids?count=300&form="+form)
@@ -83,7 +85,8 @@ func TestForms(t *testing.T) {
 				IDs []string `json:"ids"`
 				Str []string `json:"ids_str"`
 			}
-			if err := json.Unmarshal([]byte(body), &many); status != 200 || err != nil || len(many.IDs) != 300 || len(many.Str) != 300 || many.IDs[0] != one.ID || many.Str[0] != id {
+			if err := json.Unmarshal([]byte(body), &many); status != 200 || err != nil || len(many.IDs) != 300 ||
+				len(many.Str) != 300 || many.IDs[0] != one.ID || many.Str[0] != id {
 				t.Fatalf("%s: %d %.200s, %v", form, status, body, err)
 			}
 			if many.IDs[0] == many.IDs[1] {
@@ -95,21 +98,24 @@ func TestForms(t *testing.T) {
 					Str  string `json:"id_str"`
 					Text string `json:"text"`
 				}
-				if err := json.Unmarshal([]byte(body), &parts); status != 200 || err != nil || parts.Str != id || parts.Text == "" {
+				if err := json.Unmarshal([]byte(body), &parts); status != 200 || err != nil || parts.Str != id ||
+					parts.Text == "" {
 					t.Fatalf("%s as %s: %d %s, %v", one.ID, other, status, body, err)
 				}
 				if other == form && parts.Text != one.ID {
 					t.Errorf("%s comes back as %s", one.ID, parts.Text)
 				}
 			}
-			if status, body := f.ask("open", "GET /api/v1/ids/"+one.ID); status != 200 && !strings.Contains(body, "say which form it has") || status == 200 && !strings.Contains(body, `"id_str":"`+id+`"`) {
+			if status, body := f.ask("open", "GET /api/v1/ids/"+one.ID); status != 200 && !strings.Contains(body,
+				"say which form it has") || status == 200 && !strings.Contains(body, `"id_str":"`+id+`"`) {
 				t.Errorf("%s: %d %s", one.ID, status, body)
 			}
 		}
 	}
 }
 
-// Opening, and sealing what one has, needs the right open. Who has only issue gets new IDs sealed, and no number with them.
+// Opening, and sealing what one has, needs the right open. Who has only issue gets new IDs sealed, and no number with
+// them.
 func TestWhoMayOpen(t *testing.T) {
 	f := newFormed(t, &servertest.Issuer{Same: true}, sealKey)
 	_, body := f.ask("issue", "POST /api/v1/id?form=sealed")
@@ -117,7 +123,8 @@ func TestWhoMayOpen(t *testing.T) {
 	if sealed = strings.TrimSuffix(sealed, `"}`); !ok || !strings.HasPrefix(sealed, "1-") || len(sealed) != 13 {
 		t.Fatalf("%s, want a sealed ID alone", body)
 	}
-	if _, body := f.ask("issue", "POST /api/v1/ids?count=2&form=sealed"); !strings.HasPrefix(body, `{"ids":["`+sealed+`","1-`) || strings.Contains(body, "ids_str") {
+	if _, body := f.ask("issue", "POST /api/v1/ids?count=2&form=sealed"); !strings.HasPrefix(body,
+		`{"ids":["`+sealed+`","1-`) || strings.Contains(body, "ids_str") {
 		t.Errorf("%s, want sealed IDs alone", body)
 	}
 	for _, tt := range []struct {
@@ -147,7 +154,10 @@ func TestWhoMayOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := httpapi.New(calls.New(new(servertest.Member), calls.Options{Default: &servertest.Issuer{Same: true}, Keys: func() *idtext.Keys { return keys }}), new(auth.Policy))
+	open := httpapi.New(calls.New(new(servertest.Member), calls.Options{
+		Default: &servertest.Issuer{Same: true},
+		Keys:    func() *idtext.Keys { return keys },
+	}), new(auth.Policy))
 	if status, body := (formed{t, open}).ask("", "GET /api/v1/ids/"+sealed); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
@@ -164,7 +174,10 @@ func TestFormsThatAreRefused(t *testing.T) {
 		{f, "POST /api/v1/id?form=base64", `form: no form of IDs is named \"base64\"; want one of decimal, hex`},
 		{f, "POST /api/v1/id?form=", `form: no form of IDs is named \"\"`},
 		{f, "POST /api/v1/id?form=uuid&form=hex", "form is given 2 times"},
-		{f, "POST /api/v1/id?form=uuid&ids=number", `form is \"uuid\", which is text, and ids is number; want one of them`},
+		{
+			f, "POST /api/v1/id?form=uuid&ids=number",
+			`form is \"uuid\", which is text, and ids is number; want one of them`,
+		},
 		{f, "POST /api/v1/id?form=uuid&ids=hex", `ids is \"hex\"; want string or number`},
 		{f, "POST /api/v1/ids?count=5&form=sealed", "no keys to seal and open IDs; start it with --seal-key-file"},
 		{f, "GET /api/v1/ids/5?form=sealed", "no keys to seal and open IDs"},
@@ -174,11 +187,19 @@ func TestFormsThatAreRefused(t *testing.T) {
 		{f, "GET /api/v1/ids/inv_0000000000005", `its prefix is \"inv\", and the sequencer \"default\" has \"ord\"`},
 		{f, "GET /api/v1/ids/ord_0000000000005?as=uuid", "is not a UUID ID"},
 		{f, "GET /api/v1/ids/01981e3c-58cf-7cc1-8d5b-4a2e7d9c0f11", "another program or layout made it"},
-		{f, "GET /api/v1/ids/8aaaaaaaaaa", "in base58 (3265042410184970455) and in base62 (7209719142869020940); say which form it has"},
-		{f, "GET /api/v1/ids/1000000000000000", "in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal or as=hex"},
+		{
+			f, "GET /api/v1/ids/8aaaaaaaaaa",
+			"in base58 (3265042410184970455) and in base62 (7209719142869020940); say which form it has",
+		},
+		{
+			f, "GET /api/v1/ids/1000000000000000",
+			"in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal " +
+				"or as=hex",
+		},
 		{bare, "GET /api/v1/ids/9223372036854775807?form=uuid", "its 53 bits hold"},
 	} {
-		if status, body := tt.at.ask("issue, open", tt.target); status != 400 || !strings.Contains(body, `"code":"bad_request"`) || !strings.Contains(body, tt.says) {
+		if status, body := tt.at.ask("issue, open", tt.target); status != 400 ||
+			!strings.Contains(body, `"code":"bad_request"`) || !strings.Contains(body, tt.says) {
 			t.Errorf("%s: %d %s; want 400 with %s", tt.target, status, body, tt.says)
 		}
 	}
@@ -189,12 +210,14 @@ func TestFormsThatAreRefused(t *testing.T) {
 
 // A scattered ID says something else where it is taken for plain: only its sequencer knows.
 func TestAScatteredIDTakenForPlain(t *testing.T) {
-	plain, scattered := newFormed(t, &servertest.Issuer{Same: true}, ""), newFormed(t, &servertest.Issuer{Same: true, Scattered: true}, "")
+	plain, scattered := newFormed(t, &servertest.Issuer{Same: true}, ""),
+		newFormed(t, &servertest.Issuer{Same: true, Scattered: true}, "")
 	made := firn.ID(117465411174400005)
 	id := firn.Scatter(made).String()
 	_, want := plain.ask("issue", "GET /api/v1/ids/"+made.String())
 	want = want[strings.Index(want, `"time"`):]
-	if _, body := scattered.ask("issue", "GET /api/v1/ids/"+id); !strings.HasPrefix(body, `{"id":`+id+`,"id_str":"`+id+`",`+want) {
+	if _, body := scattered.ask("issue", "GET /api/v1/ids/"+id); !strings.HasPrefix(body,
+		`{"id":`+id+`,"id_str":"`+id+`",`+want) {
 		t.Errorf("%s, want %s", body, want)
 	}
 	if _, body := plain.ask("issue", "GET /api/v1/ids/"+id); strings.Contains(body, want) {
@@ -202,12 +225,13 @@ func TestAScatteredIDTakenForPlain(t *testing.T) {
 	}
 }
 
-// Whatever way the IDs of a scattered sequencer come, they are those that its member makes, each once, in the order in which they
-// were made; and they are keys all over the 63 bits.
+// Whatever way the IDs of a scattered sequencer come, they are those that its member makes, each once, in the order in
+// which they were made; and they are keys all over the 63 bits.
 func TestScatteredOverEveryAnswer(t *testing.T) {
 	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
 		a := all[0]
-		a.ask("POST /api/v1/sequencers", `{"name":"events","scattered":true,"prefix":"ev",`+before+`}`, 201, `"prefix":"ev","scattered":true`)
+		a.ask("POST /api/v1/sequencers", `{"name":"events","scattered":true,"prefix":"ev",`+before+`}`, 201,
+			`"prefix":"ev","scattered":true`)
 		var ids []firn.ID
 		packedIDs := func(target string, n int) {
 			t.Helper()
@@ -231,11 +255,13 @@ func TestScatteredOverEveryAnswer(t *testing.T) {
 				Str []firn.ID `json:"ids_str"`
 			}
 			w := a.ask("POST /api/v1/sequencers/events/ids?count=700&form="+form, "", 200, "ids_str")
-			if err := json.Unmarshal(w.Body.Bytes(), &many); err != nil || len(many.IDs) != 700 || len(many.Str) != 700 {
+			if err := json.Unmarshal(w.Body.Bytes(), &many); err != nil || len(many.IDs) != 700 ||
+				len(many.Str) != 700 {
 				t.Fatalf("%s: %v", form, err)
 			}
 			ids = append(ids, many.Str...)
-			a.ask("GET /api/v1/sequencers/events/ids/"+many.IDs[600]+"?as="+form+"&form="+form, "", 200, `"id_str":"`+many.Str[600].String()+`",.*"text":"`+many.IDs[600]+`"`)
+			a.ask("GET /api/v1/sequencers/events/ids/"+many.IDs[600]+"?as="+form+"&form="+form, "", 200,
+				`"id_str":"`+many.Str[600].String()+`",.*"text":"`+many.IDs[600]+`"`)
 			if form == "uuid" && !slices.IsSorted(many.IDs) {
 				t.Error("the UUIDs of scattered IDs do not sort by time")
 			}

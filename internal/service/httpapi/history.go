@@ -43,8 +43,8 @@ func (e *timeError) Error() string {
 		e.at.UTC().Format(time.RFC3339Nano), e.first.At.UTC().Format(time.RFC3339Nano), e.first.Position)
 }
 
-// timed is entries of a log, with when each was written as far as that is known: never before the one before it, and zero
-// if its time is unknown. See clocks.Order.
+// timed is entries of a log, with when each was written as far as that is known: never before the one before it, and
+// zero if its time is unknown. See clocks.Order.
 type timed struct {
 	entries []store.LogEntry
 	at      []time.Time
@@ -82,8 +82,8 @@ func (t timed) since(at time.Time) timed {
 	return timed{}
 }
 
-// positionAt returns the position of the last entry that is not later than a time. A *timeError is returned when there is
-// no such entry.
+// positionAt returns the position of the last entry that is not later than a time. A *timeError is returned when there
+// is no such entry.
 func (t timed) positionAt(at time.Time) (int64, error) {
 	before := &timeError{at: at}
 	for i, when := range slices.Backward(t.at) {
@@ -108,8 +108,8 @@ func sentAt(e store.LogEntry) time.Time {
 	return entry.At
 }
 
-// valueAt replays a log, read from its beginning, up to a position. A *positionError is returned when the log does not have
-// the position, and a *cluster.UnreadableError when it can't be read up to there.
+// valueAt replays a log, read from its beginning, up to a position. A *positionError is returned when the log does not
+// have the position, and a *cluster.UnreadableError when it can't be read up to there.
 func valueAt(log store.Batch, at int64, skipped func(position int64, entry string) bool) (ValueAt, error) {
 	var v cluster.Value
 	if log.Checkpoint != nil && log.Checkpoint.Position > 0 {
@@ -168,7 +168,8 @@ func (d doubtful) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(entry[:len(entry)-1], `,"believed":%q}`, d.believed.UTC().Format("2006-01-02T15:04:05.000Z")), nil
+	return fmt.Appendf(entry[:len(entry)-1], `,"believed":%q}`, d.believed.UTC().Format("2006-01-02T15:04:05.000Z")),
+		nil
 }
 
 // apart is how far the time of an entry may be from what its neighbours say.

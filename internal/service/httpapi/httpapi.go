@@ -95,7 +95,9 @@ func newProbes(s *calls.Service, p *auth.Policy, options []Option) *Handler {
 
 // serveDocs serves the description of the calls, and a page to try them.
 func (h *Handler) serveDocs() {
-	h.open("/openapi.json", func(w http.ResponseWriter, r *http.Request) { Page(w, r, h.service, apidoc.ServeDocument) })
+	h.open("/openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		Page(w, r, h.service, apidoc.ServeDocument)
+	})
 	h.mux.HandleFunc("GET /docs", apidoc.ToPage)
 	h.open(apidoc.Root, func(w http.ResponseWriter, r *http.Request) {
 		Page(w, r, h.service, func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +111,8 @@ func (h *Handler) serveDocs() {
 	})
 }
 
-// WithCluster adds the cluster ID to every answer of a handler, as the header Firn-Cluster. It is safe for concurrent use.
+// WithCluster adds the cluster ID to every answer of a handler, as the header Firn-Cluster. It is safe for concurrent
+// use.
 func WithCluster(s *calls.Service, next http.Handler) http.Handler {
 	var latest atomic.Pointer[[]string] // for all answers, so that none needs memory for it
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -49,8 +49,8 @@ func handlerWith(m calls.Issuer, c calls.Member, o calls.Options) handler {
 	return handler{h, s, httpapi.NewBudget(s, 100).Handler(h)}
 }
 
-// withMetrics returns a handler whose metrics are in their own answer: /metrics?again=N asks N times more within it, before
-// anything is answered.
+// withMetrics returns a handler whose metrics are in their own answer: /metrics?again=N asks N times more within it,
+// before anything is answered.
 func withMetrics(s *calls.Service, e *auth.Policy, options ...httpapi.Option) (h *httpapi.Handler) {
 	metrics := func(w http.ResponseWriter, r *http.Request) {
 		if again, _ := strconv.Atoi(r.FormValue("again")); again > 0 {
@@ -86,20 +86,52 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"POST", "/api/v1/id", 200, `{"id":1152921504606846976,"id_str":"1152921504606846976"}`},
 		{"POST", "/api/v1/ids", 200, `{"ids":[1152921504606846976],"ids_str":["1152921504606846976"]}`},
-		{"POST", "/api/v1/ids?count=2", 200, `{"ids":[1152921504606846976,1152921504606846977],"ids_str":["1152921504606846976","1152921504606846977"]}`},
+		{
+			"POST", "/api/v1/ids?count=2", 200,
+			`{"ids":[1152921504606846976,1152921504606846977],"ids_str":["1152921504606846976",` +
+				`"1152921504606846977"]}`,
+		},
 		{"GET", "/api/v1/ids/1541815603606036480", 200, `{"id":1541815603606036480,"id_str":"1541815603606036480",` +
-			`"time":"2022-06-28T16:07:40.105Z","unix_ms":1656432460105,"tick":367597485448,"datacenter":11,"node":26,"node_id":378,"sequence":0}`},
+			`"time":"2022-06-28T16:07:40.105Z","unix_ms":1656432460105,"tick":367597485448,"datacenter":11,"node":26,` +
+			`"node_id":378,"sequence":0}`},
 		{"GET", "/livez", 200, "ok"},
 		{"GET", "/readyz", 200, "ok"},
 		{"HEAD", "/readyz", 200, "ok"}, // net/http leaves the body out
 
-		{"POST", "/api/v1/id?count=2", 400, `{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids; for several IDs POST /api/v1/ids?count=N"}}`},
-		{"POST", "/api/v1/ids?count=0", 400, `{"error":{"code":"bad_request","message":"count is \"0\"; want a number from 1 to 100000"}}`},
-		{"POST", "/api/v1/ids?coutn=5", 400, `{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count, form, ids"}}`},
-		{"GET", "/api/v1/ids/12x", 400, `{"error":{"code":"bad_request","message":"\"12x\" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y"}}`},
-		{"POST", "/nowhere", 404, `{"error":{"code":"not_found","message":"there is nothing at \"/nowhere\"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}"}}`},
-		{"GET", "/api/v1/id", 405, `{"error":{"code":"method_not_allowed","message":"the method \"GET\" is not allowed for \"/api/v1/id\"; want POST"}}`},
-		{"DELETE", "/api/v1/ids/12", 405, `{"error":{"code":"method_not_allowed","message":"the method \"DELETE\" is not allowed for \"/api/v1/ids/12\"; want GET, HEAD"}}`},
+		{
+			"POST", "/api/v1/id?count=2", 400,
+			`{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids; for several IDs ` +
+				`POST /api/v1/ids?count=N"}}`,
+		},
+		{
+			"POST", "/api/v1/ids?count=0", 400,
+			`{"error":{"code":"bad_request","message":"count is \"0\"; want a number from 1 to 100000"}}`,
+		},
+		{
+			"POST", "/api/v1/ids?coutn=5", 400,
+			`{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count, form, ids"}}`,
+		},
+		{
+			"GET", "/api/v1/ids/12x", 400,
+			`{"error":{"code":"bad_request","message":"\"12x\" is not an ID in any form; want decimal digits, 16 ` +
+				`characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a ` +
+				`UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y"}}`,
+		},
+		{
+			"POST", "/nowhere", 404,
+			`{"error":{"code":"not_found","message":"there is nothing at \"/nowhere\"; try POST /api/v1/id, POST ` +
+				`/api/v1/ids?count=N or GET /api/v1/ids/{id}"}}`,
+		},
+		{
+			"GET", "/api/v1/id", 405,
+			`{"error":{"code":"method_not_allowed","message":"the method \"GET\" is not allowed for \"/api/v1/id\"; ` +
+				`want POST"}}`,
+		},
+		{
+			"DELETE", "/api/v1/ids/12", 405,
+			`{"error":{"code":"method_not_allowed","message":"the method \"DELETE\" is not allowed for ` +
+				`\"/api/v1/ids/12\"; want GET, HEAD"}}`,
+		},
 	} {
 		w := call(h, tt.method, tt.target)
 		if body := strings.TrimSuffix(w.Body.String(), "\n"); w.Code != tt.status || body != tt.body {
@@ -151,12 +183,14 @@ func TestRefusals(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := newHandler(&servertest.Issuer{Err: tt.err, IDs: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&servertest.Issuer{Err: tt.err, IDs: firn.Default}, nil,
+			slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3"} {
 			method, path, _ := strings.Cut(target, " ")
 			w := call(h, method, path)
 			var got httpapi.Failure
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != tt.status || string(got.Error.Code) != tt.code || got.Error.Message == "" {
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != tt.status ||
+				string(got.Error.Code) != tt.code || got.Error.Message == "" {
 				t.Errorf("%s with %v = %d %s", target, tt.err, w.Code, w.Body)
 			}
 			if retry := w.Header().Get("Retry-After"); (retry == "1") != (tt.status == 503) {
@@ -274,20 +308,29 @@ func TestReadySaysWhatToDo(t *testing.T) {
 		options calls.Options
 		want    string
 	}{
-		"alone": {calls.Options{}, `"This node gives no IDs: the horizon is reached. Run firn doctor on that machine. https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"`},
+		"alone": {
+			calls.Options{},
+			`"This node gives no IDs: the horizon is reached. Run firn doctor on that machine. ` +
+				`https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"`,
+		},
 		"alone, on a disk that is nearly full": {
-			calls.Options{Disk: func() (space.Room, bool) { return space.Room{Free: 1 << 20, Share: 0.01, Inodes: 1}, true }},
-			`"This node gives no IDs: the horizon is reached. Run firn doctor on that machine. https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"`,
+			calls.Options{Disk: func() (space.Room, bool) {
+				return space.Room{Free: 1 << 20, Share: 0.01, Inodes: 1}, true
+			}},
+			`"This node gives no IDs: the horizon is reached. Run firn doctor on that machine. ` +
+				`https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"`,
 		},
 		"in a quorum without a majority": {
 			calls.Options{Quorum: lost},
-			`"This node gives no IDs: 2 of 3 machines do not answer (ids-3, ids-2). Start one of them, or mend the network to them. https://github.com/firn-id/firn/blob/main/docs/problems.md#quorum"`,
+			`"This node gives no IDs: 2 of 3 machines do not answer (ids-3, ids-2). Start one of them, or mend the ` +
+				`network to them. https://github.com/firn-id/firn/blob/main/docs/problems.md#quorum"`,
 		},
 	} {
 		tt.options.Default = &servertest.Issuer{Err: fmt.Errorf("%w: the horizon is reached", peer.ErrNotReady)}
 		s := calls.New(new(servertest.Member), tt.options)
 		h := httpapi.New(s, new(auth.Policy))
-		if w := call(h, "GET", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), `"message":`+tt.want) || w.Header().Get("Retry-After") != "1" {
+		if w := call(h, "GET", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), `"message":`+tt.want) ||
+			w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%s: /readyz = %d %s, want %s", name, w.Code, w.Body, tt.want)
 		}
 	}

@@ -83,7 +83,8 @@ func instant(name, text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s is %.40q; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds", name, text)
+		return time.Time{},
+			fmt.Errorf("%s is %.40q; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds", name, text)
 	}
 	return at, nil
 }
@@ -105,7 +106,8 @@ func (q query) point(name string) (p point, err error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return p, fmt.Errorf("%s is %.40q; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z", name, text)
+		return p, fmt.Errorf("%s is %.40q; want a whole number from 0, a position, or a time such as "+
+			"2026-11-22T03:12:00Z", name, text)
 	}
 	return point{position: int64(n)}, nil
 }

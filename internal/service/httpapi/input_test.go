@@ -23,7 +23,8 @@ func TestCounts(t *testing.T) {
 	for query, want := range map[string]int{
 		"": 200, "?": 200, "?&": 200, "?count=1": 200, "?count=100000": 200,
 		"?count=": 400, "?count=-1": 400, "?count=+1": 400, "?count=1.0": 400, "?count=1e3": 400, "?count=100001": 400,
-		"?count=99999999999999999999": 400, "?count=1&count=1": 400, "?Count=1": 400, "?count=1;count=2": 400, "?count=%zz": 400,
+		"?count=99999999999999999999": 400, "?count=1&count=1": 400, "?Count=1": 400, "?count=1;count=2": 400,
+		"?count=%zz": 400,
 	} {
 		if w := call(h, "POST", "/api/v1/ids"+query); w.Code != want {
 			t.Errorf("%q = %d %.200s, want %d", query, w.Code, w.Body, want)
@@ -65,7 +66,11 @@ func TestDecode(t *testing.T) {
 // Whatever is asked for, the answer is IDs as many as the count says, the parts of the ID that
 // was sent, what there is to see of the cluster, or an error in the usual shape.
 func FuzzInput(f *testing.F) {
-	for _, seed := range []string{"", "count=5", "count=100000", "count=1&x=2", "%zz", "count=;", "1234", "9223372036854775808", "../id", "a/b", "2026-11-21T03:25:36.425Z", "1795231536425", "at=2", "at=3", "from=2&follow=1"} {
+	for _, seed := range []string{
+		"", "count=5", "count=100000", "count=1&x=2", "%zz", "count=;", "1234",
+		"9223372036854775808", "../id", "a/b", "2026-11-21T03:25:36.425Z", "1795231536425", "at=2", "at=3",
+		"from=2&follow=1",
+	} {
 		f.Add(seed)
 	}
 	log := newLog(f, cluster.PrepareJoin{Joiner: "a"})
@@ -103,7 +108,8 @@ func FuzzInput(f *testing.F) {
 			switch {
 			case w.Code != 200 && (w.Code < 400 || w.Code > 405 || got.Error.Code == "" || got.Error.Message == ""):
 				t.Errorf("%s %v = %d %s", r.Method, r.URL, w.Code, w.Body)
-			case w.Code == 200 && strings.HasPrefix(r.URL.Path, "/api/v1/ids/") && r.URL.Path != "/api/v1/ids/"+got.IDStr:
+			case w.Code == 200 && strings.HasPrefix(r.URL.Path, "/api/v1/ids/") && r.URL.Path != "/api/v1/ids/"+
+				got.IDStr:
 				t.Errorf("%v = %s", r.URL, w.Body)
 			case w.Code == 200 && r.URL.Path == "/api/v1/ids":
 				count, err := strconv.Atoi(r.URL.Query().Get("count"))

@@ -9,19 +9,21 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-// LeafIDs says from where the IDs come that callers of Leaf get. The zero value is for services that do not answer such calls.
+// LeafIDs says from where the IDs come that callers of Leaf get. The zero value is for services that do not answer such
+// calls.
 type LeafIDs struct {
 	Served    bool
 	Snowflake string // the sequencer of all calls for snowflakes, as Leaf ignores their keys; empty: their key names it
 }
 
-// WithLeaf answers the calls of Leaf (github.com/Meituan-Dianping/Leaf, LeafController.java), so that its callers stay as
-// they are: /api/snowflake/get/{key} and /api/segment/get/{key}, with GET or POST, are the digits of an ID.
+// WithLeaf answers the calls of Leaf (github.com/Meituan-Dianping/Leaf, LeafController.java), so that its callers stay
+// as they are: /api/snowflake/get/{key} and /api/segment/get/{key}, with GET or POST, are the digits of an ID.
 func WithLeaf(ids LeafIDs) Option {
 	return func(h *Handler) {
 		for kind, only := range map[string]string{"snowflake": ids.Snowflake, "segment": ""} {
 			answer := h.leaf(only)
-			h.handle("/api/"+kind+"/get/{key}", map[string]http.HandlerFunc{http.MethodGet: answer, http.MethodPost: answer})
+			h.handle("/api/"+kind+"/get/{key}",
+				map[string]http.HandlerFunc{http.MethodGet: answer, http.MethodPost: answer})
 		}
 	}
 }
@@ -58,8 +60,8 @@ func (h *Handler) leaf(only string) http.HandlerFunc {
 	}
 }
 
-// asJSON tells whether JSON is what a caller accepts first. Leaf then labels its digits as JSON, as do clients of Java that
-// read a number rather than text expect.
+// asJSON tells whether JSON is what a caller accepts first. Leaf then labels its digits as JSON, as do clients of Java
+// that read a number rather than text expect.
 func asJSON(accept string) bool {
 	first, _, _ := strings.Cut(accept, ",")
 	name, _, _ := strings.Cut(first, ";")
@@ -76,8 +78,9 @@ type LeafFailure struct {
 	Path      string     `json:"path"`
 }
 
-// refuseLeaf is refuse for callers of Leaf. They know the status 500 alone: so a key that is no sequencer has it, as in Leaf.
-// What another node may answer stays 503, which balancers know, and what no caller of Leaf has met keeps its status.
+// refuseLeaf is refuse for callers of Leaf. They know the status 500 alone: so a key that is no sequencer has it, as in
+// Leaf. What another node may answer stays 503, which balancers know, and what no caller of Leaf has met keeps its
+// status.
 func (h *Handler) refuseLeaf(w http.ResponseWriter, r *http.Request, err error) {
 	code, ok := refused(w, r, h.service, err)
 	if !ok {
@@ -87,5 +90,6 @@ func (h *Handler) refuseLeaf(w http.ResponseWriter, r *http.Request, err error) 
 	if status == http.StatusNotFound || status == http.StatusBadRequest {
 		status = http.StatusInternalServerError
 	}
-	writeAnswer(w, status, LeafFailure{time.Now().UnixMilli(), status, http.StatusText(status), code, err.Error(), r.URL.Path})
+	writeAnswer(w, status,
+		LeafFailure{time.Now().UnixMilli(), status, http.StatusText(status), code, err.Error(), r.URL.Path})
 }

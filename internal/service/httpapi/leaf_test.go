@@ -17,13 +17,16 @@ import (
 
 func leafHandler(t *testing.T, m calls.Issuer, meter calls.Meter, p *auth.Policy, ids httpapi.LeafIDs) http.Handler {
 	t.Helper()
-	return httpapi.New(calls.New(new(servertest.Member), calls.Options{Default: m, Meter: meter}), p, httpapi.WithLeaf(ids))
+	return httpapi.New(calls.New(new(servertest.Member), calls.Options{Default: m, Meter: meter}), p,
+		httpapi.WithLeaf(ids))
 }
 
 // Callers of Leaf get digits and nothing else, which those who read JSON may take for JSON.
 func TestLeaf(t *testing.T) {
-	byKey := leafHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, new(auth.Policy), httpapi.LeafIDs{Served: true})
-	one := leafHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, new(auth.Policy), httpapi.LeafIDs{Served: true, Snowflake: "default"})
+	byKey := leafHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, new(auth.Policy),
+		httpapi.LeafIDs{Served: true})
+	one := leafHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, new(auth.Policy),
+		httpapi.LeafIDs{Served: true, Snowflake: "default"})
 	const text, asJSON, unknown = "text/plain; charset=utf-8", "application/json", "unknown_sequencer"
 	for _, tt := range []struct {
 		h              http.Handler
@@ -46,14 +49,16 @@ func TestLeaf(t *testing.T) {
 		w := call(tt.h, method, path, "Accept", tt.accept)
 		if tt.want == text || tt.want == asJSON {
 			h := w.Header()
-			if w.Code != 200 || w.Body.String() != "1152921504606846976" || h.Get("Content-Type") != tt.want || h.Get("Vary") != "Accept" || h.Get("Cache-Control") != "no-store" {
+			if w.Code != 200 || w.Body.String() != "1152921504606846976" || h.Get("Content-Type") != tt.want ||
+				h.Get("Vary") != "Accept" || h.Get("Cache-Control") != "no-store" {
 				t.Errorf("%s, Accept: %s = %d %v %q, want %s", tt.target, tt.accept, w.Code, h, w.Body, tt.want)
 			}
 			continue
 		}
 		var got httpapi.LeafFailure
 		err := json.Unmarshal(w.Body.Bytes(), &got)
-		if err != nil || w.Code != 500 || got.Status != 500 || got.Error != "Internal Server Error" || string(got.Code) != tt.want || got.Message == "" || got.Path != path || got.Timestamp == 0 {
+		if err != nil || w.Code != 500 || got.Status != 500 || got.Error != "Internal Server Error" ||
+			string(got.Code) != tt.want || got.Message == "" || got.Path != path || got.Timestamp == 0 {
 			t.Errorf("%s = %d %s, want %s: %v", tt.target, w.Code, w.Body, tt.want, err)
 		}
 	}
@@ -61,7 +66,8 @@ func TestLeaf(t *testing.T) {
 	if w := call(plain, "GET", "/api/snowflake/get/default"); w.Code != 404 {
 		t.Errorf("without being asked to, it answers %d %s", w.Code, w.Body)
 	}
-	if w := call(byKey, "DELETE", "/api/snowflake/get/default"); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD, POST" {
+	if w := call(byKey, "DELETE", "/api/snowflake/get/default"); w.Code != 405 ||
+		w.Header().Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("DELETE = %d %v", w.Code, w.Header())
 	}
 }
@@ -71,11 +77,13 @@ func TestLeafIsRefused(t *testing.T) {
 	m := servertest.NewMeter()
 	policy := &auth.Policy{Tokens: nobody{}}
 	h := leafHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, m, policy, httpapi.LeafIDs{Served: true})
-	if w := call(h, "GET", "/api/snowflake/get/default"); w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" || !strings.Contains(w.Body.String(), `"code":"unauthenticated"`) {
+	if w := call(h, "GET", "/api/snowflake/get/default"); w.Code != 401 || w.Header().
+		Get("WWW-Authenticate") != "Bearer" || !strings.Contains(w.Body.String(), `"code":"unauthenticated"`) {
 		t.Errorf("without a token = %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	h = leafHandler(t, &servertest.Issuer{Err: peer.ErrNotReady}, m, new(auth.Policy), httpapi.LeafIDs{Served: true})
-	if w := call(h, "GET", "/api/segment/get/default"); w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"status":503,"error":"Service Unavailable","code":"not_ready"`) {
+	if w := call(h, "GET", "/api/segment/get/default"); w.Code != 503 || w.Header().Get("Retry-After") != "1" ||
+		!strings.Contains(w.Body.String(), `"status":503,"error":"Service Unavailable","code":"not_ready"`) {
 		t.Errorf("not ready = %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	h = leafHandler(t, &servertest.Issuer{IDs: firn.Twitter}, m, new(auth.Policy), httpapi.LeafIDs{Served: true})
@@ -116,7 +124,8 @@ func TestLeafCrossOrigin(t *testing.T) {
 		before := f.Given()
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != status || (f.Given() > before) != (status == 200) {
-			t.Errorf("from %q, %q, it answers %d %s, and has given %d IDs", site, from.agent, w.Code, w.Body, f.Given()-before)
+			t.Errorf("from %q, %q, it answers %d %s, and has given %d IDs", site, from.agent, w.Code, w.Body,
+				f.Given()-before)
 		}
 	}
 }

@@ -36,11 +36,14 @@ func TestPrefixesAreARight(t *testing.T) {
 		at(0, "root").ask("POST /api/v1/sequencers", orders, 201, "")
 		for node := range all {
 			none, inv, root, fixed := at(node, "none"), at(node, "inv"), at(node, "root"), at(node, "fixed")
-			none.ask("POST /api/v1/sequencers", create("inv-1", "ord"), 403, code("forbidden", "allows some sequencers only, and no prefixes; its entry can name some"))
+			none.ask("POST /api/v1/sequencers", create("inv-1", "ord"), 403,
+				code("forbidden", "allows some sequencers only, and no prefixes; its entry can name some"))
 			none.ask("POST /api/v1/sequencers", create("inv-1", "inv"), 403, code("forbidden", "no prefixes"))
-			inv.ask("POST /api/v1/sequencers", create("inv-1", "ord"), 403, code("forbidden", `the token \\"inv\\" allows the prefixes inv, bill\*, not \\"ord\\"`))
+			inv.ask("POST /api/v1/sequencers", create("inv-1", "ord"), 403,
+				code("forbidden", `the token \\"inv\\" allows the prefixes inv, bill\*, not \\"ord\\"`))
 			fixed.ask("POST /api/v1/sequencers", create("any", "any"), 403, code("forbidden", "the prefixes fix, not"))
-			root.ask("POST /api/v1/sequencers", create("other", "ord"), 409, code("refused", `the prefix \\"ord\\" is that of the sequencer \\"orders\\"; want another`))
+			root.ask("POST /api/v1/sequencers", create("other", "ord"), 409,
+				code("refused", `the prefix \\"ord\\" is that of the sequencer \\"orders\\"; want another`))
 		}
 		at(0, "none").ask("POST /api/v1/sequencers", `{"name":"inv-0",`+before+`}`, 201, "")
 		at(0, "inv").ask("POST /api/v1/sequencers", create("inv-1", "inv"), 201, "")
@@ -88,7 +91,8 @@ func TestQuotasOfTokens(t *testing.T) {
 			for i := range 60 {
 				calls.Go(func() {
 					w := httptest.NewRecorder()
-					through[i%3].through.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/v1/sequencers", strings.NewReader(create(fmt.Sprintf(form, i)))))
+					through[i%3].through.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST",
+						"http://localhost/api/v1/sequencers", strings.NewReader(create(fmt.Sprintf(form, i)))))
 					switch w.Code {
 					case 201:
 						is.Add(1)
@@ -106,16 +110,20 @@ func TestQuotasOfTokens(t *testing.T) {
 			t.Errorf("without a quota %d of 20 were created, want a tenth", n)
 		}
 		at(1, "inv").ask("POST /api/v1/sequencers", create("inv-more"), 429,
-			code("quota", `there are 2 sequencers of the names inv-\*, and the quota is 2; destroy one that nobody needs, or raise the quota of the token \\"inv\\"`))
+			code("quota",
+				`there are 2 sequencers of the names inv-\*, and the quota is 2; destroy one that nobody needs, or `+
+					`raise the quota of the token \\"inv\\"`))
 		if n := try("bill", "bill-%d"); n != 3 {
 			t.Errorf("%d were created of 3", n)
 		}
-		at(0, "few").ask("POST /api/v1/sequencers", create("any"), 429, code("quota", "there are 6 sequencers, and the quota is 2; .* of the token"))
+		at(0, "few").ask("POST /api/v1/sequencers", create("any"), 429,
+			code("quota", "there are 6 sequencers, and the quota is 2; .* of the token"))
 		at(0, "root").ask("POST /api/v1/sequencers", create("inv-root"), 201, "") // who may more is not bound by that
 		if n := try("eager", "%d-eager"); n != 13 {                               // with the default one these are 20
 			t.Errorf("%d were created, want what there is room for", n)
 		}
-		at(2, "eager").ask("POST /api/v1/sequencers", create("more-eager"), 429, code("quota", "there are 20 sequencers, and the quota is 20; .* raise --max-sequencers"))
+		at(2, "eager").ask("POST /api/v1/sequencers", create("more-eager"), 429,
+			code("quota", "there are 20 sequencers, and the quota is 20; .* raise --max-sequencers"))
 		at(2, "root").ask("DELETE /api/v1/sequencers/inv-root", "", 200, "")
 		synctest.Wait() // so many were refused that the log is read no more for the others
 		at(1, "eager").ask("POST /api/v1/sequencers", create("more-eager"), 201, "")
@@ -135,10 +143,12 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			}
 			return nil
 		}}
-		h := withMetrics(calls.New(new(servertest.Member), calls.Options{Default: m, MaxCalls: 16}), &auth.Policy{Tokens: tokens})
+		h := withMetrics(calls.New(new(servertest.Member), calls.Options{Default: m, MaxCalls: 16}),
+			&auth.Policy{Tokens: tokens})
 		ask := func(who string) int {
 			w := httptest.NewRecorder()
-			bearing{h, who}.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/v1/id", nil))
+			bearing{h, who}.ServeHTTP(w,
+				httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/v1/id", nil))
 			return w.Code
 		}
 		var all sync.WaitGroup

@@ -21,12 +21,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// LogBeginsAfter is the header of an answer from which requested entries are missing because the log has been trimmed: the
-// position of the last one. The value at that position is still available.
+// LogBeginsAfter is the header of an answer from which requested entries are missing because the log has been trimmed:
+// the position of the last one. The value at that position is still available.
 const LogBeginsAfter = "Firn-Log-Begins-After"
 
-// LogAsOf is the header of an answer from what the node remembers, as the store did not answer: as of when that is the end of
-// the log, in RFC 3339. What was written since is not known. Older entries may be missing, as LogBeginsAfter says.
+// LogAsOf is the header of an answer from what the node remembers, as the store did not answer: as of when that is the
+// end of the log, in RFC 3339. What was written since is not known. Older entries may be missing, as LogBeginsAfter
+// says.
 const LogAsOf = "Firn-Log-As-Of"
 
 const (
@@ -122,7 +123,8 @@ type span struct {
 
 // spanOf reads which entries a call wants, and whether it goes on to get new ones.
 func spanOf(text string) (s span, follow bool, err error) {
-	q, err := parameters(text, "from=N, since=TIME, until=TIME, follow=1 or several of them", "from", "since", "until", "follow")
+	q, err := parameters(text, "from=N, since=TIME, until=TIME, follow=1 or several of them", "from", "since",
+		"until", "follow")
 	var following int64
 	if err == nil {
 		following, err = q.number("follow", 0, 1, 0)
@@ -146,8 +148,8 @@ func spanOf(text string) (s span, follow bool, err error) {
 	return s, follow, err
 }
 
-// of returns the entries that are wanted: from the first to the last one whose time is within the span, with all between
-// them.
+// of returns the entries that are wanted: from the first to the last one whose time is within the span, with all
+// between them.
 func (s span) of(t timed) timed {
 	from := sort.Search(len(t.entries), func(i int) bool { return int64(t.entries[i].Position) >= s.from })
 	t = t.cut(from, len(t.entries))
@@ -211,8 +213,8 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 	}
 }
 
-// after is the position after which to read the entries from a position on, with some before by which to judge the times of
-// the first. It is one that the member has seen, as the log refuses others.
+// after is the position after which to read the entries from a position on, with some before by which to judge the
+// times of the first. It is one that the member has seen, as the log refuses others.
 func after(from int64, v cluster.Value) store.Position {
 	return store.Position(max(0, min(from-1, v.Position())-neighbours))
 }

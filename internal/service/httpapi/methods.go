@@ -28,7 +28,8 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	}
 	other := h.counted(path, "other", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
-		writeError(w, codes.MethodNotAllowed, fmt.Sprintf("the method %.40q is not allowed for %.80q; want %s", r.Method, r.URL.Path, allow))
+		writeError(w, codes.MethodNotAllowed,
+			fmt.Sprintf("the method %.40q is not allowed for %.80q; want %s", r.Method, r.URL.Path, allow))
 	})
 	h.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		next, ok := by[r.Method]
@@ -51,11 +52,13 @@ func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // errFromAfar is returned by notFromAfar.
-var errFromAfar = errors.New("another site's page may have sent your browser here, as it does not say that this is not so; " +
+var errFromAfar = errors.New("another site's page may have sent your browser here, as it does not say that this is " +
+	"not so; " +
 	"use https or localhost, or another program than a browser")
 
-// notFromAfar refuses a GET that another site's page may have had a browser send, where GET is not safe. Browsers say from where,
-// but over plain HTTP to another machine only of other methods than GET. No page can change that they call themselves Mozilla.
+// notFromAfar refuses a GET that another site's page may have had a browser send, where GET is not safe. Browsers say
+// from where, but over plain HTTP to another machine only of other methods than GET. No page can change that they call
+// themselves Mozilla.
 func (h *Handler) notFromAfar(r *http.Request) error {
 	unsafe := *r
 	unsafe.Method = http.MethodPost
@@ -179,5 +182,7 @@ func answers[T any](h *Handler, f func(ctx context.Context, who *auth.Caller, se
 func Token(r *http.Request) string { return auth.Bearer(r.Header.Get("Authorization")) }
 
 func nothingHere(w http.ResponseWriter, r *http.Request) {
-	writeError(w, codes.NotFound, fmt.Sprintf("there is nothing at %.80q; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}", r.URL.Path))
+	writeError(w, codes.NotFound,
+		fmt.Sprintf("there is nothing at %.80q; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}",
+			r.URL.Path))
 }

@@ -16,8 +16,8 @@ import (
 // maxBody is how long the body of a call may be.
 const maxBody = 64 << 10
 
-// NewSequencer describes a sequencer to create. In JSON its name is beside the fields of the definition; absent fields have
-// the defaults of cluster.Definition.
+// NewSequencer describes a sequencer to create. In JSON its name is beside the fields of the definition; absent fields
+// have the defaults of cluster.Definition.
 type NewSequencer struct {
 	Name       string
 	Definition cluster.Definition
@@ -39,8 +39,8 @@ func (n NewSequencer) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// UnmarshalJSON reads a JSON object. An error is returned when it has an unknown field, or when the name or the definition
-// is not valid.
+// UnmarshalJSON reads a JSON object. An error is returned when it has an unknown field, or when the name or the
+// definition is not valid.
 func (n *NewSequencer) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -79,8 +79,9 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 		return n, errors.New(`the body is empty; want JSON such as {"name":"orders","nodes":128}`)
 	}
 	if err := json.Unmarshal(data, &n); err != nil {
-		return n, fmt.Errorf("the body: %w", readable(err, "name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
-			"sequence_bits, node_lowest, after, attach, window, prefix, scattered or random_start"))
+		return n, fmt.Errorf("the body: %w",
+			readable(err, "name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
+				"sequence_bits, node_lowest, after, attach, window, prefix, scattered or random_start"))
 	}
 	return n, nil
 }

@@ -18,11 +18,12 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// Whatever is sent, the answer is an error in the usual shape, or a sequencer that is valid, can be read back, and is the
-// same when it is created again.
+// Whatever is sent, the answer is an error in the usual shape, or a sequencer that is valid, can be read back, and is
+// the same when it is created again.
 func FuzzNewSequencer(f *testing.F) {
 	for _, seed := range []string{
-		"", "null", "{}", "[]", orders, oneNode, `{"name":"a"}`, `{"name":"a","nodes":null,"allocation":null,"epoch":null}`,
+		"", "null", "{}", "[]", orders, oneNode, `{"name":"a"}`,
+		`{"name":"a","nodes":null,"allocation":null,"epoch":null}`,
 		`{"name":"b","allocation":{"kind":"percent","percent":50},"layout":"41/5/5/12@10ms","after":"1234567"}`,
 		`{"name":"c","tick":"1s","time_bits":62,"node_bits":0,"sequence_bits":0,"node_lowest":true}`,
 		`{"name":"default","nodes":5}`, `{"name":"d","Nodes":3,"nodes":4}`, `{"name":".."}`,
@@ -41,7 +42,8 @@ func FuzzNewSequencer(f *testing.F) {
 	h := newHandler(&servertest.Issuer{Same: true}, m, nil)
 	post := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers", strings.NewReader(body)))
+		h.ServeHTTP(w,
+			httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers", strings.NewReader(body)))
 		return w
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -64,7 +66,8 @@ func FuzzNewSequencer(f *testing.F) {
 			t.Fatalf("%q = %d %s", body, w.Code, w.Body)
 		}
 		var n httpapi.NewSequencer
-		if err := json.Unmarshal([]byte(body), &n); err != nil || cluster.CheckName(n.Name) != nil || n.Definition.Validate() != nil {
+		if err := json.Unmarshal([]byte(body), &n); err != nil || cluster.CheckName(n.Name) != nil ||
+			n.Definition.Validate() != nil {
 			t.Fatalf("%q = %d %s, but it is %+v, %v", body, w.Code, w.Body, n, err)
 		}
 		if w.Code == 409 {
@@ -85,7 +88,8 @@ func FuzzNewSequencer(f *testing.F) {
 		}
 		if n.Name != peer.DefaultSequencer { // keep the cluster small
 			r := httptest.NewRecorder()
-			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "http://localhost/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
+			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "http://localhost/api/v1/sequencers/"+n.Name,
+				nil)); r.Code != 200 {
 				t.Errorf("DELETE %s = %d %s", n.Name, r.Code, r.Body)
 			}
 		}

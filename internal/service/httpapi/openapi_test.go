@@ -63,7 +63,10 @@ func TestDocumentIsValid(t *testing.T) {
 // The document has every field of a definition, with its default.
 func TestDocumentedDefinition(t *testing.T) {
 	schemas := document(t).Components.Schemas
-	data, err := json.Marshal(httpapi.NewSequencer{Name: "a", Definition: cluster.Definition{After: 1, Attach: cluster.AttachExplicit, Window: time.Minute, Prefix: "a", Scattered: true, RandomStart: true}})
+	data, err := json.Marshal(httpapi.NewSequencer{Name: "a", Definition: cluster.Definition{
+		After:  1,
+		Attach: cluster.AttachExplicit, Window: time.Minute, Prefix: "a", Scattered: true, RandomStart: true,
+	}})
 	var fields map[string]any
 	if err == nil {
 		err = json.Unmarshal(data, &fields)
@@ -129,7 +132,8 @@ func TestDocumentedCodes(t *testing.T) {
 	}
 	slices.Sort(want)
 	described := document(t)
-	if have := statusesAndCodes("(?m)^\\| (\\d+) \\| `([a-z_]+)`", described.Info.Description); !slices.Equal(have, want) {
+	if have := statusesAndCodes("(?m)^\\| (\\d+) \\| `([a-z_]+)`",
+		described.Info.Description); !slices.Equal(have, want) {
 		t.Errorf("described are %q, want %q", have, want)
 	}
 	var inEnum, inAnswers []string
@@ -207,8 +211,10 @@ func TestWhatIsSentByDefaultIsDescribedFirst(t *testing.T) {
 			}
 			answers++
 			path := strings.NewReplacer("{name}", "default", "{id}", "5", "{time}", "1795231536425").Replace(path)
-			if w := call(h, strings.ToUpper(method), path); w.Code != 200 || w.Header().Get("Content-Type") != string(types[0][1]) {
-				t.Errorf("%s %s is described as %s first, and answers %d %v", method, path, types[0][1], w.Code, w.Header())
+			if w := call(h, strings.ToUpper(method), path); w.Code != 200 ||
+				w.Header().Get("Content-Type") != string(types[0][1]) {
+				t.Errorf("%s %s is described as %s first, and answers %d %v", method, path, types[0][1],
+					w.Code, w.Header())
 			}
 		}
 	}
@@ -229,11 +235,15 @@ func TestDocs(t *testing.T) {
 	if w := call(h, "GET", "/docs/"); w.Code != 200 || !strings.Contains(w.Body.String(), "<title>firn") {
 		t.Errorf("/docs/ = %d %.100s", w.Code, w.Body)
 	}
-	for target, status := range map[string]int{"GET /": 404, "GET /docs/x": 404, "POST /docs/": 405, "POST /openapi.json": 405} {
+	for target, status := range map[string]int{
+		"GET /": 404, "GET /docs/x": 404, "POST /docs/": 405,
+		"POST /openapi.json": 405,
+	} {
 		method, path, _ := strings.Cut(target, " ")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, nil))
-		if w.Code != status || !strings.Contains(w.Body.String(), `{"error":`) || path == "/" && !strings.Contains(w.Body.String(), "/docs/") {
+		if w.Code != status || !strings.Contains(w.Body.String(), `{"error":`) ||
+			path == "/" && !strings.Contains(w.Body.String(), "/docs/") {
 			t.Errorf("%s = %d %s", target, w.Code, w.Body)
 		}
 	}

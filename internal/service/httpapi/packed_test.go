@@ -47,7 +47,8 @@ func TestWhoGetsPackedIDs(t *testing.T) {
 		for path, size := range map[string]int{"/api/v1/id": 1, "/api/v1/ids": 1, "/api/v1/ids?count=3": 3} {
 			w := call(h, http.MethodPost, path, "Accept", accept)
 			got := w.Header().Get("Content-Type") == packed.Type
-			if w.Code != 200 || got != want || got && w.Body.Len() != size*packed.Size || got == json.Valid(w.Body.Bytes()) {
+			if w.Code != 200 || got != want || got && w.Body.Len() != size*packed.Size ||
+				got == json.Valid(w.Body.Bytes()) {
 				t.Errorf("%s, Accept: %s = %d %v %q; want packed: %v", path, accept, w.Code, w.Header(), w.Body, want)
 			}
 			if header := w.Header(); header.Get("Vary") != "Accept" || header.Get("Cache-Control") != "no-store" {
@@ -101,10 +102,12 @@ func TestErrorsAreNotPacked(t *testing.T) {
 		method, path, _ := strings.Cut(target, " ")
 		w := call(h, method, path, "Accept", packed.Type)
 		var got httpapi.Failure
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || fmt.Sprintf("%d %s", w.Code, got.Error.Code) != want {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil ||
+			fmt.Sprintf("%d %s", w.Code, got.Error.Code) != want {
 			t.Errorf("%s = %d %s; want %s", target, w.Code, w.Body, want)
 		}
-		if kind := w.Header().Get("Content-Type"); kind != "application/json" || w.Header().Get("Content-Length") != "" {
+		if kind := w.Header().Get("Content-Type"); kind != "application/json" ||
+			w.Header().Get("Content-Length") != "" {
 			t.Errorf("%s has the headers %v", target, w.Header())
 		}
 	}
@@ -114,7 +117,8 @@ func TestErrorsAreNotPacked(t *testing.T) {
 func TestUntakenPackedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := handlerWith(&servertest.Issuer{IDs: firn.Default}, nil, calls.Options{})
-		r := httptest.NewRequest(http.MethodPost, fmt.Sprintf("http://localhost/api/v1/ids?count=%d", calls.MaxCount), http.NoBody)
+		r := httptest.NewRequest(http.MethodPost, fmt.Sprintf("http://localhost/api/v1/ids?count=%d", calls.MaxCount),
+			http.NoBody)
 		r.Header.Set("Accept", packed.Type)
 		w := &reader{ResponseWriter: httptest.NewRecorder(), atOnce: 256 << 10}
 		h.ServeHTTP(w, r)

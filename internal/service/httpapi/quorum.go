@@ -69,7 +69,8 @@ func readBody(w http.ResponseWriter, r *http.Request, into any, fields string) b
 	return true
 }
 
-// backup streams a backup. If it fails after it has begun, the connection is aborted: nobody can take a part for the whole.
+// backup streams a backup. If it fails after it has begun, the connection is aborted: nobody can take a part for the
+// whole.
 func (h *Handler) backup(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	if r.Method == http.MethodHead {
 		if err := who.May(auth.Admin, ""); err != nil {

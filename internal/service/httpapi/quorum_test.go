@@ -31,37 +31,45 @@ func TestQuorumCalls(t *testing.T) {
 	waits.Fail(fmt.Errorf("%w: its store is not open yet", peer.ErrNotReady))
 	h := handlerWith(&servertest.Issuer{}, waits, calls.Options{Quorum: q})
 	for _, w := range []*httptest.ResponseRecorder{
-		call(h, "GET", "/api/v1/quorum"), post(h, "/api/v1/quorum/replace", replacement), post(h, "/api/v1/quorum/remove", removal),
+		call(h, "GET", "/api/v1/quorum"), post(h, "/api/v1/quorum/replace", replacement),
+		post(h, "/api/v1/quorum/remove", removal),
 	} {
-		if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"cluster":"5f0c3a9be1d24c77","self":"ids-1:7420","majority":true,"record":["ids-1:7420","ids-2:7420","ids-3:7420"],"machines":[{"address":"ids-1:7420",`) {
+		if w.Code != 200 || !strings.HasPrefix(w.Body.String(),
+			`{"cluster":"5f0c3a9be1d24c77","self":"ids-1:7420","majority":true,"record":["ids-1:7420","ids-2:7420",`+
+				`"ids-3:7420"],"machines":[{"address":"ids-1:7420",`) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	}
-	if want := []string{"replace ids-2:7420 ids-4:7420", "remove ids-2:7420 ids-3:7420"}; !slices.Equal(q.Asked(), want) {
+	if want := []string{"replace ids-2:7420 ids-4:7420", "remove ids-2:7420 ids-3:7420"}; !slices.Equal(q.Asked(),
+		want) {
 		t.Errorf("it was asked to %q, want %q", q.Asked(), want)
 	}
 	w := call(h, "GET", "/api/v1/quorum/backup")
-	if w.Code != 200 || w.Body.String() != "everything" || w.Header().Get("Content-Type") != "application/octet-stream" {
+	if w.Code != 200 || w.Body.String() != "everything" ||
+		w.Header().Get("Content-Type") != "application/octet-stream" {
 		t.Errorf("the backup: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	if w := call(h, "HEAD", "/api/v1/quorum/backup"); w.Code != 200 || w.Body.Len() > 0 {
 		t.Errorf("HEAD of the backup: %d %s", w.Code, w.Body)
 	}
 	q.Err = errors.New(`"ids-9:7420" is none of the machines; want one of ids-1:7420, ids-2:7420, ids-3:7420`)
-	if w := post(h, "/api/v1/quorum/replace", `{"lost":"ids-9:7420","instead":"ids-4:7420"}`); w.Code != 400 || !strings.Contains(w.Body.String(), "none of the machines") {
+	if w := post(h, "/api/v1/quorum/replace", `{"lost":"ids-9:7420","instead":"ids-4:7420"}`); w.Code != 400 ||
+		!strings.Contains(w.Body.String(), "none of the machines") {
 		t.Errorf("replacing a machine that is none: %d %s", w.Code, w.Body)
 	}
 }
 
-// Only administrators change the quorum or get a backup, which has everything in it. Others may look where they may look
-// at the cluster.
+// Only administrators change the quorum or get a backup, which has everything in it. Others may look where they may
+// look at the cluster.
 func TestQuorumRights(t *testing.T) {
 	service := calls.New(example(t), calls.Options{Quorum: servertest.ThreeMachines()})
 	secret := auth.NewSecret()
 	secret.Kept("/run/firn/admin.token", nil)
-	anyone, looks := httpapi.New(service, new(auth.Policy)), httpapi.New(service, &auth.Policy{Trusted: true, Secret: secret})
+	anyone, looks := httpapi.New(service, new(auth.Policy)),
+		httpapi.New(service, &auth.Policy{Trusted: true, Secret: secret})
 	for target, want := range map[string][2]int{
-		"GET /api/v1/quorum": {403, 200}, "GET /api/v1/quorum/backup": {403, 401}, "HEAD /api/v1/quorum/backup": {403, 401},
+		"GET /api/v1/quorum": {403, 200}, "GET /api/v1/quorum/backup": {403, 401},
+		"HEAD /api/v1/quorum/backup":  {403, 401},
 		"POST /api/v1/quorum/replace": {403, 401}, "POST /api/v1/quorum/remove": {403, 401},
 	} {
 		method, path, _ := strings.Cut(target, " ")
@@ -77,7 +85,10 @@ func TestQuorumRights(t *testing.T) {
 
 // A backup that fails halfway can't be taken for a whole one.
 func TestBrokenBackup(t *testing.T) {
-	q := &servertest.Quorum{Data: strings.Repeat("half ", 1<<18), Err: fmt.Errorf("%w: no leader", store.ErrUnavailable)}
+	q := &servertest.Quorum{
+		Data: strings.Repeat("half ", 1<<18),
+		Err:  fmt.Errorf("%w: no leader", store.ErrUnavailable),
+	}
 	s := httptest.NewServer(handlerWith(&servertest.Issuer{}, nil, calls.Options{Quorum: q}))
 	defer s.Close()
 	response, err := http.Get(s.URL + "/api/v1/quorum/backup")

@@ -17,8 +17,8 @@ type recalling struct {
 	asOf    time.Time // of what it remembers; zero: the store answered
 }
 
-// batches returns the entries after a position and, if they are followed, all that come later. What the node remembers comes
-// with a checkpoint, and may begin before that position, or after it.
+// batches returns the entries after a position and, if they are followed, all that come later. What the node remembers
+// comes with a checkpoint, and may begin before that position, or after it.
 func (r *recalling) batches(ctx context.Context, after store.Position, follow bool) iter.Seq2[store.Batch, error] {
 	return func(yield func(store.Batch, error) bool) {
 		first, cancel := context.WithCancelCause(ctx)

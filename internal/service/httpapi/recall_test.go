@@ -32,7 +32,8 @@ func TestTheLogInAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := httpapi.New(calls.New(m, calls.Options{}), &auth.Policy{Trusted: true})
-		paths := []string{"/api/v1/cluster/log", "/api/v1/cluster/value?at=" + strconv.FormatInt(m.Value().Position(), 10), "/api/v1/cluster/history", "/api/v1/cluster/value"}
+		paths := []string{"/api/v1/cluster/log", "/api/v1/cluster/value?at=" +
+			strconv.FormatInt(m.Value().Position(), 10), "/api/v1/cluster/history", "/api/v1/cluster/value"}
 		before := map[string]string{}
 		for _, path := range paths {
 			w := call(h, "GET", path)
@@ -47,10 +48,12 @@ func TestTheLogInAnOutage(t *testing.T) {
 			asked := time.Now()
 			w := call(h, "GET", path)
 			if w.Code != 200 || w.Body.String() != before[path] || time.Since(asked) > 3*time.Second {
-				t.Errorf("in an outage, after %v: GET %s = %d %s, want %s", time.Since(asked), path, w.Code, w.Body, before[path])
+				t.Errorf("in an outage, after %v: GET %s = %d %s, want %s", time.Since(asked), path, w.Code,
+					w.Body, before[path])
 			}
 			asOf, err := time.Parse(time.RFC3339Nano, w.Header().Get(httpapi.LogAsOf))
-			if !strings.HasSuffix(path, "history") && (err != nil || asOf.After(cut) || asOf.Before(cut.Add(-time.Minute))) {
+			if !strings.HasSuffix(path, "history") &&
+				(err != nil || asOf.After(cut) || asOf.Before(cut.Add(-time.Minute))) {
 				t.Errorf("GET %s is as of %v, %v, want before %v", path, asOf, err, cut)
 			}
 		}

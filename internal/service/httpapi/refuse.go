@@ -29,8 +29,8 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *calls.Service, err error)
 	writeError(w, code, err.Error())
 }
 
-// refused notes that a service refuses a call, and sets the headers that say so. It returns the code of the error; false:
-// nobody is there to tell.
+// refused notes that a service refuses a call, and sets the headers that say so. It returns the code of the error;
+// false: nobody is there to tell.
 func refused(w http.ResponseWriter, r *http.Request, s *calls.Service, err error) (codes.Code, bool) {
 	if r.Context().Err() != nil && auth.Revoked(r.Context(), nil) == nil { // the client went away
 		came(w, codes.Gone)

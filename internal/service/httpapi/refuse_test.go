@@ -75,7 +75,8 @@ func TestFailingSequencers(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := newHandler(&servertest.Issuer{Same: true}, failing{example(t), tt.err}, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&servertest.Issuer{Same: true}, failing{example(t), tt.err},
+			slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{
 			"POST /api/v1/sequencers", "DELETE /api/v1/sequencers/orders", "POST /api/v1/sequencers/orders/attach",
 			"POST /api/v1/sequencers/orders/id", "POST /api/v1/sequencers/orders/ids",
@@ -100,13 +101,15 @@ func TestFailingSequencers(t *testing.T) {
 func TestSequencersBeforeTheLog(t *testing.T) {
 	notReady := fmt.Errorf("%w: it is joining the cluster", peer.ErrNotReady)
 	for _, no := range []bool{false, true} {
-		h := handlerWith(&servertest.Issuer{Err: notReady}, failing{newLog(t), notReady}, calls.Options{NoAutoAttach: no})
+		h := handlerWith(&servertest.Issuer{Err: notReady}, failing{newLog(t), notReady},
+			calls.Options{NoAutoAttach: no})
 		for _, target := range []string{
 			"GET ", "GET /orders", "GET /orders/ids/5", "DELETE /orders", "POST /orders/id", "POST /orders/ids",
 			"POST /orders/attach", "POST /orders/detach", "POST /default/id",
 		} {
 			method, path, _ := strings.Cut(target, " ")
-			if w := call(h, method, "/api/v1/sequencers"+path); w.Code != 503 || !strings.Contains(w.Body.String(), `"not_ready"`) {
+			if w := call(h, method, "/api/v1/sequencers"+path); w.Code != 503 ||
+				!strings.Contains(w.Body.String(), `"not_ready"`) {
 				t.Errorf("%s = %d %s", target, w.Code, w.Body)
 			}
 		}
@@ -125,7 +128,8 @@ func TestTheDefaultSequencerIsDetached(t *testing.T) {
 func TestCrossOriginSequencers(t *testing.T) {
 	h := serving(example(t))
 	for target, status := range map[string]int{
-		"POST /api/v1/sequencers": 403, "DELETE /api/v1/sequencers/orders": 403, "POST /api/v1/sequencers/orders/id": 403,
+		"POST /api/v1/sequencers": 403, "DELETE /api/v1/sequencers/orders": 403,
+		"POST /api/v1/sequencers/orders/id":     403,
 		"POST /api/v1/sequencers/orders/detach": 403, "GET /api/v1/sequencers/orders": 200,
 	} {
 		method, path, _ := strings.Cut(target, " ")
@@ -143,12 +147,14 @@ func TestGoneWhileAttaching(t *testing.T) {
 		a.client.Lag(3 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		w := httptest.NewRecorder()
-		a.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/api/v1/sequencers/orders/id", nil))
+		a.ServeHTTP(w,
+			httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/api/v1/sequencers/orders/id", nil))
 		cancel()
 		if w.Body.Len() > 0 {
 			t.Errorf("it was told %s", w.Body)
 		}
-		a.ask("POST /api/v1/sequencers/orders/id", "", 503, code("not_ready", "it has not read its attach in the log yet"))
+		a.ask("POST /api/v1/sequencers/orders/id", "", 503,
+			code("not_ready", "it has not read its attach in the log yet"))
 		a.client.Lag(0)
 		time.Sleep(5 * time.Second) // simulated
 		synctest.Wait()
@@ -166,7 +172,8 @@ func TestAttachedAgain(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			a.ask("POST /api/v1/sequencers/orders/detach", "", 409, code("attached_again", `attaches when it is asked for an ID of \\"orders\\"`))
+			a.ask("POST /api/v1/sequencers/orders/detach", "", 409,
+				code("attached_again", `attaches when it is asked for an ID of \\"orders\\"`))
 		}()
 		synctest.Wait()
 		a.ask("POST /api/v1/sequencers/orders/id", "", 200, "")

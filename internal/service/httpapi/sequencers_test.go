@@ -81,7 +81,8 @@ func (s *served) ask(target, body string, status int, want string) *httptest.Res
 	if h == nil {
 		h = s.handler
 	}
-	h.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), method, "http://localhost"+path, strings.NewReader(body)))
+	h.ServeHTTP(w,
+		httptest.NewRequestWithContext(s.t.Context(), method, "http://localhost"+path, strings.NewReader(body)))
 	if w.Code != status || !regexp.MustCompile(want).MatchString(w.Body.String()) {
 		s.t.Errorf("%s %s = %d %s\nwant %d %s", target, body, w.Code, w.Body, status, want)
 	}
@@ -99,10 +100,14 @@ func code(code, message string) string {
 func TestLifeOfASequencer(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		a, b := all[0], all[1]
-		const shown = `"name":"orders","definition":\{"nodes":2,"allocation":\{"kind":"all"\},` + before + `,"tick":"1ms","time_bits":41,` +
+		const shown = `"name":"orders","definition":\{"nodes":2,"allocation":\{"kind":"all"\},` + before +
+			`,"tick":"1ms","time_bits":41,` +
 			`"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false\},` +
 			`"created":\d+,"capacity":2,"until":"2068-09-06T15:47:35.552Z","rate":2097152000,`
-		w := a.ask("POST /api/v1/sequencers", orders, 201, `^\{`+shown+`"nodes":\{\},"waiting":\[\],"free":2,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"none"\}\}\n$`)
+		w := a.ask("POST /api/v1/sequencers", orders, 201,
+			`^\{`+shown+
+				`"nodes":\{\},"waiting":\[\],"free":2,"allocation":\{"kind":"all"\},"drained":\[\],`+
+				`"here":\{"state":"none"\}\}\n$`)
 		if at := w.Header().Get("Location"); at != "/api/v1/sequencers/orders" {
 			t.Errorf("Location: %q", at)
 		}
@@ -110,31 +115,44 @@ func TestLifeOfASequencer(t *testing.T) {
 		if at := w.Header().Get("Location"); at != "" {
 			t.Errorf("it was there: Location: %q", at)
 		}
-		conflict := `\},"definition":\{"nodes":2,.*\},"differences":\[\{"field":"nodes","in_force":"2","wanted":"1"\}\]\}\n$`
-		b.ask("POST /api/v1/sequencers", oneNode, 409, code("exists", "nodes: 2 is in force, 1 is wanted")+`"definition"`)
+		conflict := `\},"definition":\{"nodes":2,.*\},"differences":\[\{"field":"nodes","in_force":"2",` +
+			`"wanted":"1"\}\]\}\n$`
+		b.ask("POST /api/v1/sequencers", oneNode, 409,
+			code("exists", "nodes: 2 is in force, 1 is wanted")+`"definition"`)
 		b.ask("POST /api/v1/sequencers", oneNode, 409, conflict)
 
 		a.ask("POST /api/v1/sequencers/orders/id", "", 200, `^\{"id":\d+,"id_str":"\d+"\}\n$`)
-		a.ask("POST /api/v1/sequencers/orders/ids?count=2", "", 200, `^\{"ids":\[\d+,\d+\],"ids_str":\["\d+","\d+"\]\}\n$`)
+		a.ask("POST /api/v1/sequencers/orders/ids?count=2", "", 200,
+			`^\{"ids":\[\d+,\d+\],"ids_str":\["\d+","\d+"\]\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/ids", "", 200, `^\{"ids":\[\d+\],"ids_str":\["\d+"\]\}\n$`)
-		a.ask("GET /api/v1/sequencers/orders/ids/4194304000000001", "", 200, `"time":"1999-01-12T13:46:40.000Z",.*"node_id":0,"sequence":1`)
+		a.ask("GET /api/v1/sequencers/orders/ids/4194304000000001", "", 200,
+			`"time":"1999-01-12T13:46:40.000Z",.*"node_id":0,"sequence":1`)
 
-		in := `^\{` + shown + `"nodes":\{"0":"` + a.member.ID() + `","1":"` + b.member.ID() + `"\},"waiting":\[\],"free":0,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"attached","node":%d\}\}`
+		in := `^\{` + shown + `"nodes":\{"0":"` + a.member.ID() + `","1":"` + b.member.ID() +
+			`"\},"waiting":\[\],"free":0,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"attached",` +
+			`"node":%d\}\}`
 		synctest.Wait()
 		a.ask("GET /api/v1/sequencers/orders", "", 200, fmt.Sprintf(in, 0))
 		b.ask("GET /api/v1/sequencers/orders", "", 200, fmt.Sprintf(in, 1))
 		b.ask("HEAD /api/v1/sequencers/orders", "", 200, "")
 		nodes := `^\{"sequencer":"orders","unix_ms":\d+,"nodes":\[`
-		node := `\{"node":%d,"member":"%s","live":true,"owner":"%s","since":"2000-01-01T00:00:0\d.*Z","horizon":"2000-01-01T00:00:3\d.*Z","horizon_ms":9466848\d+\}`
+		node := `\{"node":%d,"member":"%s","live":true,"owner":"%s","since":"2000-01-01T00:00:0\d.*Z",` +
+			`"horizon":"2000-01-01T00:00:3\d.*Z","horizon_ms":9466848\d+\}`
 		second := fmt.Sprintf(node, 1, b.member.ID(), "b")
-		b.ask("GET /api/v1/sequencers/orders/nodes", "", 200, nodes+fmt.Sprintf(node, 0, a.member.ID(), "a")+","+second+`\]\}\n$`)
+		b.ask("GET /api/v1/sequencers/orders/nodes", "", 200,
+			nodes+fmt.Sprintf(node, 0, a.member.ID(), "a")+","+second+`\]\}\n$`)
 		b.ask("GET /api/v1/sequencers/orders/nodes?from=1", "", 200, nodes+second+`\]\}\n$`)
-		b.ask("GET /api/v1/sequencers", "", 200, `^\{"sequencers":\[\{"name":"default",.*\},\{"name":"orders",.*\}\]\}\n$`)
-		b.ask("GET /api/v1/cluster", "", 200, `"sequencers":\[\{"name":"default",.*"here":\{"state":"attached","node":1\}\},\{"name":"orders",.*"here":\{"state":"attached","node":1\}\}\]`)
+		b.ask("GET /api/v1/sequencers", "", 200,
+			`^\{"sequencers":\[\{"name":"default",.*\},\{"name":"orders",.*\}\]\}\n$`)
+		b.ask("GET /api/v1/cluster", "", 200,
+			`"sequencers":\[\{"name":"default",.*"here":\{"state":"attached","node":1\}\},\{"name":"orders",`+
+				`.*"here":\{"state":"attached","node":1\}\}\]`)
 
-		b.ask("POST /api/v1/sequencers/orders/detach", "", 200, `^\{"state":"detached","why":".*the sequencer is detached.*"\}\n$`)
+		b.ask("POST /api/v1/sequencers/orders/detach", "", 200,
+			`^\{"state":"detached","why":".*the sequencer is detached.*"\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/detach", "", 200, `^\{"state":"detached"`)
-		b.ask("GET /api/v1/sequencers/orders/nodes?from=1", "", 200, nodes+`\{"node":1,"live":false,"horizon":"2000-01-01T00:00:0\d.*Z","horizon_ms":9466848\d+\}\]\}\n$`)
+		b.ask("GET /api/v1/sequencers/orders/nodes?from=1", "", 200,
+			nodes+`\{"node":1,"live":false,"horizon":"2000-01-01T00:00:0\d.*Z","horizon_ms":9466848\d+\}\]\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `^\{"state":"attached","node":1\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `^\{"state":"attached","node":1\}\n$`)
 
@@ -144,7 +162,8 @@ func TestLifeOfASequencer(t *testing.T) {
 			"POST /orders/attach", "POST /orders/detach",
 		} {
 			method, path, _ := strings.Cut(target, " ")
-			a.ask(method+" /api/v1/sequencers"+path, "", 404, code("unknown_sequencer", `there is no such sequencer; it has to be created: \\"orders\\"`))
+			a.ask(method+" /api/v1/sequencers"+path, "", 404,
+				code("unknown_sequencer", `there is no such sequencer; it has to be created: \\"orders\\"`))
 		}
 	})
 }
@@ -173,32 +192,54 @@ func TestBadSequencers(t *testing.T) {
 			{`{"name":"a","nodes":"3"}`, 400, "nodes is a JSON string; want a whole number"},
 			{`{"name":"a","nodes":1.5}`, 400, "nodes is a JSON number 1.5; want a whole number"},
 			{`{"name":"a","nodes":0}`, 400, "0 nodes; want 1 to 1024"},
-			{`{"name":"a","nodes":9223372036854775808}`, 400, "nodes is a JSON number 9223372036854775808; want a whole number"},
+			{
+				`{"name":"a","nodes":9223372036854775808}`, 400,
+				"nodes is a JSON number 9223372036854775808; want a whole number",
+			},
 			{`{"name":"a","tick":10}`, 400, "tick is a JSON number; want a string"},
 			{`{"name":"a","tick":"10"}`, 400, `the duration \\"10\\"; want one such as 10ms`},
 			{`{"name":"a","tick":"1us"}`, 400, "a tick of 1µs; want 1ms to 1s"},
 			{`{"name":"a","node_lowest":1}`, 400, "node_lowest is a JSON number; want true or false"},
 			{`{"name":"a","layout":"twiter"}`, 400, "no preset has this name"},
 			{`{"name":"a","allocation":"all"}`, 400, "allocation is a JSON string; want an object"},
-			{`{"name":"a","allocation":{"kind":"some"}}`, 400, `the allocation kind \\"some\\"; want all, count or percent`},
-			{`{"name":"a","allocation":{"kind":"percent","percent":101}}`, 400, "101 percent of the members; want 1 to 100"},
+			{
+				`{"name":"a","allocation":{"kind":"some"}}`, 400,
+				`the allocation kind \\"some\\"; want all, count or percent`,
+			},
+			{
+				`{"name":"a","allocation":{"kind":"percent","percent":101}}`, 400,
+				"101 percent of the members; want 1 to 100",
+			},
 			{`{"name":"a","after":-1}`, 400, `\\"-1\\" is not a decimal ID`},
 			{`{"name":"a","epoch":"yesterday"}`, 400, "epoch is yesterday; want a time such as 2026-01-01T00:00:00Z"},
-			{`{"name":"a","epoch":"2026-01-01T00:00:00Z"}`, 400, "its epoch 2026-01-01T00:00:00Z has not come; want one in the past"},
-			{`{"name":"a","epoch":"1971-01-01T00:00:00Z","time_bits":30}`, 400, "its time ended on 1971-01-13T10:15:41.824Z; want a later epoch"},
-			{`{"name":"a",` + before + `,"after":"4194304000000000000"}`, 400, "every ID must exceed 4194304000000000000, and those of this definition do from 2030-"},
+			{
+				`{"name":"a","epoch":"2026-01-01T00:00:00Z"}`, 400,
+				"its epoch 2026-01-01T00:00:00Z has not come; want one in the past",
+			},
+			{
+				`{"name":"a","epoch":"1971-01-01T00:00:00Z","time_bits":30}`, 400,
+				"its time ended on 1971-01-13T10:15:41.824Z; want a later epoch",
+			},
+			{
+				`{"name":"a",` + before + `,"after":"4194304000000000000"}`, 400,
+				"every ID must exceed 4194304000000000000, and those of this definition do from 2030-",
+			},
 		} {
 			a.ask("POST /api/v1/sequencers", tt.body, tt.status, code("bad_request", tt.says))
 		}
 		a.ask("POST /api/v1/sequencers", long, 413, code("too_large", "more than 65536 bytes"))
-		a.ask("GET /api/v1/sequencers", "", 200, `^\{"sequencers":\[\{"name":"default",[^[]*\[\],[^[]*\[\],[^[]*\]\}\n$`)
+		a.ask("GET /api/v1/sequencers", "", 200,
+			`^\{"sequencers":\[\{"name":"default",[^[]*\[\],[^[]*\[\],[^[]*\]\}\n$`)
 
 		for _, tt := range []struct {
 			target string
 			status int
 			want   string
 		}{
-			{"GET /api/v1/sequencers/Orders", 400, code("bad_request", `the sequencer's name \\"Orders\\"; want 1 to 100`)},
+			{
+				"GET /api/v1/sequencers/Orders", 400,
+				code("bad_request", `the sequencer's name \\"Orders\\"; want 1 to 100`),
+			},
 			{"DELETE /api/v1/sequencers/a%2Fb", 400, code("bad_request", `name \\"a/b\\"`)},
 			{"POST /api/v1/sequencers/Orders/id", 400, code("bad_request", `name \\"Orders\\"`)},
 			{"POST /api/v1/sequencers/Orders/ids", 400, code("bad_request", `name \\"Orders\\"`)},
@@ -206,9 +247,15 @@ func TestBadSequencers(t *testing.T) {
 			{"POST /api/v1/sequencers/Orders/attach", 400, code("bad_request", `name \\"Orders\\"`)},
 			{"POST /api/v1/sequencers/Orders/detach", 400, code("bad_request", `name \\"Orders\\"`)},
 			{"POST /api/v1/sequencers/default/ids?count=0", 400, code("bad_request", "count is")},
-			{"POST /api/v1/sequencers/default/id?count=1", 400, code("bad_request", `for several IDs POST /api/v1/sequencers/default/ids\?count=N`)},
+			{
+				"POST /api/v1/sequencers/default/id?count=1", 400,
+				code("bad_request", `for several IDs POST /api/v1/sequencers/default/ids\?count=N`),
+			},
 			{"GET /api/v1/sequencers/default/ids/x", 400, code("bad_request", "not an ID in any form")},
-			{"GET /api/v1/sequencers?name=a", 400, code("bad_request", "for one sequencer GET /api/v1/sequencers/{name}")},
+			{
+				"GET /api/v1/sequencers?name=a", 400,
+				code("bad_request", "for one sequencer GET /api/v1/sequencers/{name}"),
+			},
 			{"GET /api/v1/sequencers/default?x", 400, code("bad_request", "leave it out")},
 			{"POST /api/v1/sequencers?name=a", 400, code("bad_request", "describe the sequencer in the body")},
 			{"POST /api/v1/sequencers/default/attach?x", 400, code("bad_request", "leave it out")},
@@ -231,7 +278,8 @@ func TestWarning(t *testing.T) {
 	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
 		const short = `{"name":"short","epoch":"1999-12-31T00:00:00Z","time_bits":34}`
 		for _, status := range []int{201, 200} {
-			all[0].ask("POST /api/v1/sequencers", short, status, `"warnings":\["its time ends on 2000-07-16T20:11:09.184Z, in 198 days; a later epoch, [^"]*"\]\}\n$`)
+			all[0].ask("POST /api/v1/sequencers", short, status,
+				`"warnings":\["its time ends on 2000-07-16T20:11:09.184Z, in 198 days; a later epoch, [^"]*"\]\}\n$`)
 		}
 		all[0].ask("GET /api/v1/sequencers/short", "", 200, `"here":\{"state":"none"\}\}\n$`)
 	})
@@ -245,12 +293,16 @@ func TestWaiting(t *testing.T) {
 		a.ask("POST /api/v1/sequencers/orders/id", "", 200, "")
 		began := time.Now()
 		for _, call := range []string{"id", "ids", "attach", "id"} {
-			b.ask("POST /api/v1/sequencers/orders/"+call, "", 503, code("waiting", "at capacity, and this member has place 1 in line"))
+			b.ask("POST /api/v1/sequencers/orders/"+call, "", 503,
+				code("waiting", "at capacity, and this member has place 1 in line"))
 		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
-		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\["`+b.member.ID()+`"\],"free":0,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"waiting","place":1,"why":".*place 1 in line; .*"\}\}`)
+		b.ask("GET /api/v1/sequencers/orders", "", 200,
+			`"waiting":\["`+b.member.ID()+
+				`"\],"free":0,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"waiting","place":1,`+
+				`"why":".*place 1 in line; .*"\}\}`)
 		a.ask("POST /api/v1/sequencers/orders/detach", "", 200, "")
 		synctest.Wait()
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `"attached","node":0`)
@@ -269,7 +321,10 @@ func TestAutoAttach(t *testing.T) {
 		a := all[0]
 		a.ask("POST /api/v1/sequencers", orders, 201, "")
 		for range 3 {
-			for _, path := range []string{"sequencers/orders/id", "sequencers/orders/ids?count=3", "id", "ids?count=2", "sequencers/default/id"} {
+			for _, path := range []string{
+				"sequencers/orders/id", "sequencers/orders/ids?count=3", "id", "ids?count=2",
+				"sequencers/default/id",
+			} {
 				var calls sync.WaitGroup
 				for range 20 {
 					calls.Go(func() { a.ask("POST /api/v1/"+path, "", 200, "id") })
@@ -336,7 +391,8 @@ func TestDestroyInUse(t *testing.T) {
 		b.ask("POST /api/v1/sequencers/orders/id", "", 200, "")
 		b.client.CutOff(true)
 		a.ask("DELETE /api/v1/sequencers/orders", "", 202,
-			`^\{"name":"orders","destroyed":true,"until":"2000-01-01T00:00:\d\d(\.\d+)?Z","message":".*may still make IDs of it until .*"\}\n$`)
+			`^\{"name":"orders","destroyed":true,"until":"2000-01-01T00:00:\d\d(\.\d+)?Z","message":".*may still make `+
+				`IDs of it until .*"\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/id", "", 200, "")
 		b.client.CutOff(false)
 	})
@@ -394,6 +450,7 @@ func TestTheLayoutsTimeIsOver(t *testing.T) {
 		for _, call := range []string{"id", "ids?count=3", "sequencers/default/id"} {
 			s.ask("POST /api/v1/"+call, "", 503, over)
 		}
-		s.ask("GET /api/v1/sequencers/default", "", 200, `"here":\{"state":"attached","node":\d+,"why":".*its time ended`)
+		s.ask("GET /api/v1/sequencers/default", "", 200,
+			`"here":\{"state":"attached","node":\d+,"why":".*its time ended`)
 	})
 }

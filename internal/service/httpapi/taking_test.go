@@ -54,8 +54,8 @@ func ask(h http.Handler, w http.ResponseWriter, from string, count int) {
 	h.ServeHTTP(w, r)
 }
 
-// Seventy connections of a caller that ask for as much as they can and take nothing don't keep another caller waiting, nor, as long as
-// they don't hold half of what there is, another connection of the same; and they are cut off.
+// Seventy connections of a caller that ask for as much as they can and take nothing don't keep another caller waiting,
+// nor, as long as they don't hold half of what there is, another connection of the same; and they are cut off.
 func TestUntakenAnswers(t *testing.T) {
 	for size, others := range map[int64][]string{4 << 20: {"10.0.0.1:1"}, 32 << 20: {"10.0.0.1:1", "10.0.0.9:1000"}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -50,15 +50,25 @@ func TestWhoGetsTexts(t *testing.T) {
 	} {
 		for h, want := range map[http.Handler]string{usual.Handler: tt.usual, textual: tt.textual} {
 			for target, bodies := range map[string]map[string]string{
-				"POST /api/v1/id":  {numbers: `{"id":1152921504606846976,"id_str":"1152921504606846976"}`, texts: `{"id":"1152921504606846976","id_str":"1152921504606846976"}`},
-				"POST /api/v1/ids": {numbers: `{"ids":[1152921504606846976],"ids_str":["1152921504606846976"]}`, texts: `{"ids":["1152921504606846976"],"ids_str":["1152921504606846976"]}`},
+				"POST /api/v1/id": {
+					numbers: `{"id":1152921504606846976,"id_str":"1152921504606846976"}`,
+					texts:   `{"id":"1152921504606846976","id_str":"1152921504606846976"}`,
+				},
+				"POST /api/v1/ids": {
+					numbers: `{"ids":[1152921504606846976],"ids_str":["1152921504606846976"]}`,
+					texts:   `{"ids":["1152921504606846976"],"ids_str":["1152921504606846976"]}`,
+				},
 				"GET /api/v1/ids/5": {
-					numbers: `{"id":5,"id_str":"5","time":"2010-11-04T01:42:54.657Z","unix_ms":1288834974657,"tick":0,"datacenter":0,"node":0,"node_id":0,"sequence":5}`,
-					texts:   `{"id":"5","id_str":"5","time":"2010-11-04T01:42:54.657Z","unix_ms":1288834974657,"tick":0,"datacenter":0,"node":0,"node_id":0,"sequence":5}`,
+					numbers: `{"id":5,"id_str":"5","time":"2010-11-04T01:42:54.657Z","unix_ms":1288834974657,` +
+						`"tick":0,"datacenter":0,"node":0,"node_id":0,"sequence":5}`,
+					texts: `{"id":"5","id_str":"5","time":"2010-11-04T01:42:54.657Z","unix_ms":1288834974657,` +
+						`"tick":0,"datacenter":0,"node":0,"node_id":0,"sequence":5}`,
 				},
 				"GET /api/v1/times/1288834974658": {
-					numbers: `{"first":4194304,"first_str":"4194304","last":8388607,"last_str":"8388607","time":"2010-11-04T01:42:54.658Z","unix_ms":1288834974658,"tick":1}`,
-					texts:   `{"first":"4194304","last":"8388607","first_str":"4194304","last_str":"8388607","time":"2010-11-04T01:42:54.658Z","unix_ms":1288834974658,"tick":1}`,
+					numbers: `{"first":4194304,"first_str":"4194304","last":8388607,"last_str":"8388607",` +
+						`"time":"2010-11-04T01:42:54.658Z","unix_ms":1288834974658,"tick":1}`,
+					texts: `{"first":"4194304","last":"8388607","first_str":"4194304","last_str":"8388607",` +
+						`"time":"2010-11-04T01:42:54.658Z","unix_ms":1288834974658,"tick":1}`,
 				},
 			} {
 				method, path, _ := strings.Cut(target, " ")
@@ -69,7 +79,8 @@ func TestWhoGetsTexts(t *testing.T) {
 				w := call(h, method, path+"?"+tt.query, "Accept", tt.accept)
 				body := strings.TrimSuffix(w.Body.String(), "\n")
 				if w.Code != 200 || w.Header().Get("Content-Type") != want || want != packed8 && body != bodies[want] {
-					t.Errorf("%s?%s, Accept: %s = %d %v %s; want %s", target, tt.query, tt.accept, w.Code, w.Header(), body, want)
+					t.Errorf("%s?%s, Accept: %s = %d %v %s; want %s", target, tt.query, tt.accept, w.Code,
+						w.Header(), body, want)
 				}
 				if w.Header().Get("Vary") != "Accept" || w.Header().Get("Cache-Control") != "no-store" {
 					t.Errorf("%s?%s, Accept: %s has the headers %v", target, tt.query, tt.accept, w.Header())
@@ -106,7 +117,8 @@ func TestErrorsAreNoTexts(t *testing.T) {
 	for _, path := range []string{"/api/v1/id", "/api/v1/ids?count=3", "/api/v1/id?ids=text"} {
 		w := call(h, http.MethodPost, path, "Accept", textsType)
 		var got httpapi.Failure
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Error.Code == "" || w.Header().Get("Content-Type") != "application/json" {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Error.Code == "" ||
+			w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s = %d %v %s", path, w.Code, w.Header(), w.Body)
 		}
 	}

@@ -28,7 +28,8 @@ type NewPolicy struct {
 
 var (
 	errNoNode   = errors.New(`the body: no node; want a field such as "node":5`)
-	errNoShares = errors.New(`the body: no shares; want a field such as "shares":[{"sequencer":"a","percent":75},{"sequencer":"b"}], or DELETE /api/v1/cluster/policy`)
+	errNoShares = errors.New(`the body: no shares; want a field such as "shares":[{"sequencer":"a","percent":75},` +
+		`{"sequencer":"b"}], or DELETE /api/v1/cluster/policy`)
 )
 
 // serveVerbs serves the calls that change where members stand.
@@ -89,7 +90,9 @@ func (h *Handler) skip(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 }
 
 // placeMember serves a change of what a member has of a sequencer.
-func (h *Handler) placeMember(change func(ctx context.Context, who *auth.Caller, sequencer, member string) (calls.Placed, error)) call {
+func (h *Handler) placeMember(change func(ctx context.Context, who *auth.Caller, sequencer,
+	member string) (calls.Placed, error),
+) call {
 	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 		var body Meaning
 		if readBody(w, r, &body, "member") {

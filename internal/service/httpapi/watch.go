@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 )
 
-// WithMetrics serves metrics at GET /metrics. Where tokens are required, any token will do that is not limited to certain
-// sequencers, as the metrics are about all.
+// WithMetrics serves metrics at GET /metrics. Where tokens are required, any token will do that is not limited to
+// certain sequencers, as the metrics are about all.
 func WithMetrics(metrics http.Handler) Option {
 	return func(h *Handler) {
 		h.get("/metrics", func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
@@ -45,7 +45,9 @@ func WithProfiles() Option {
 					h.refuse(w, r, err)
 					return
 				}
-				h.lasting(auth.Look, func(w http.ResponseWriter, r *http.Request, _ *auth.Caller) { serve(w, r) })(w, r, who)
+				h.lasting(auth.Look, func(w http.ResponseWriter, r *http.Request, _ *auth.Caller) {
+					serve(w, r)
+				})(w, r, who)
 			})
 		}
 	}

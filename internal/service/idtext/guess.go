@@ -35,8 +35,8 @@ func (e *AmbiguousError) join(between string, text func(Reading) string) string 
 	return strings.Join(all, between)
 }
 
-// Explain adds to an AmbiguousError how the caller says which form a text has: by what stands in front of the form's name, such
-// as "as=". It returns other errors as they are.
+// Explain adds to an AmbiguousError how the caller says which form a text has: by what stands in front of the form's
+// name, such as "as=". It returns other errors as they are.
 func Explain(err error, how string) error {
 	e, ok := errors.AsType[*AmbiguousError](err)
 	if !ok {
@@ -45,15 +45,17 @@ func Explain(err error, how string) error {
 	return fmt.Errorf("%w: %s", err, e.join(" or ", func(r Reading) string { return how + r.Form.String() }))
 }
 
-// shortestGuess is how long a text must be to be taken for an ID in another form than decimal, though nobody said so: base58 is
-// as short as the ID is small, and IDs have 8 characters or more within hours of their epoch.
+// shortestGuess is how long a text must be to be taken for an ID in another form than decimal, though nobody said so:
+// base58 is as short as the ID is small, and IDs have 8 characters or more within hours of their epoch.
 const shortestGuess = 8
 
-// ahead is how many years an ID may be later than the clock of the process that reads it. Clocks are wrong by less, even those that
-// have lost their time, so that none makes a text mean another ID; and most texts mean later times in other forms.
+// ahead is how many years an ID may be later than the clock of the process that reads it. Clocks are wrong by less,
+// even those that have lost their time, so that none makes a text mean another ID; and most texts mean later times in
+// other forms.
 const ahead = 10
 
-// guess reads an ID whose encoding is not known. The text must have one reading, or one alone that the sequencer may have made.
+// guess reads an ID whose encoding is not known. The text must have one reading, or one alone that the sequencer may
+// have made.
 func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
 	var all, likely []Reading
 	for i := range firn.Encodings() {
@@ -80,12 +82,14 @@ func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
 		_, err := firn.Parse(text)
 		return 0, 0, err
 	}
-	return 0, 0, fmt.Errorf("%s is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 "+
-		"(say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y", quoted(text))
+	return 0, 0,
+		fmt.Errorf("%s is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of "+
+			"base62, 8 to 11 of base58 "+
+			"(say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y", quoted(text))
 }
 
-// mayHaveMade reports whether an ID is one of the sequencer's layout, and not of a time to come. A sequencer that is not known may
-// have made any: perhaps it scatters them.
+// mayHaveMade reports whether an ID is one of the sequencer's layout, and not of a time to come. A sequencer that is
+// not known may have made any: perhaps it scatters them.
 func (s Sequencer) mayHaveMade(id firn.ID, now time.Time) bool {
 	if s.Name == "" {
 		return true
@@ -94,8 +98,9 @@ func (s Sequencer) mayHaveMade(id firn.ID, now time.Time) bool {
 	return err == nil && at.Before(now.AddDate(ahead, 0, 0))
 }
 
-// Rounded reports whether an ID is one that JavaScript writes for numbers near it, and for none of its own: 53 bits do not hold it. Of
-// IDs of our time, that is so by chance for one of 16 at most, and for none that is the first of its tick.
+// Rounded reports whether an ID is one that JavaScript writes for numbers near it, and for none of its own: 53 bits do
+// not hold it. Of IDs of our time, that is so by chance for one of 16 at most, and for none that is the first of its
+// tick.
 func Rounded(id firn.ID) bool {
 	f := float64(id)
 	return firn.ID(f) != id && strconv.FormatFloat(f, 'f', -1, 64) == id.String()

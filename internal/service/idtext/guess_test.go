@@ -32,18 +32,33 @@ func TestDigits(t *testing.T) {
 	}{
 		{"an ID of today", plain, today, "120932372480000001", "decimal"},
 		{"an ID of the first month; in hex of 2061", plain, today, "4194304000000001", "decimal"},
-		{"an ID of the third day; in hex of 2034", plain, today, "1000000000000000", refused + "1000000000000000) and in hex (1152921504606846976)"},
+		{
+			"an ID of the third day; in hex of 2034", plain, today, "1000000000000000",
+			refused + "1000000000000000) and in hex (1152921504606846976)",
+		},
 		{"an ID of the third day, or in hex of today", plain, later, "1000000000000000", refused},
 		{"perhaps of a scattered sequencer", unknown, today, "4194304000000001", refused},
 		{"hex alone: no decimal begins with a zero", unknown, today, "0000000000000001", "hex"},
-		{"scattered: of 2026 in both", Of("scattered", scattered, nil), today, "6879093025110514", refused + "6879093025110514) and in hex (7528058354511447316)"},
+		{
+			"scattered: of 2026 in both", Of("scattered", scattered, nil), today, "6879093025110514",
+			refused + "6879093025110514) and in hex (7528058354511447316)",
+		},
 		{"scattered: hex of 2026, decimal of 2090", Of("scattered", scattered, nil), today, "5951075811555754", "hex"},
-		{"finer ticks: decimal IDs have 16 digits for years", Of("fine", cluster.Define(fine), nil), today, "2355148800000001", "decimal"},
-		{"53 bits: no ID of another form has so many", Of("short", cluster.Define(firn.JavaScript), nil), later, "1234567890123456", "decimal"},
+		{
+			"finer ticks: decimal IDs have 16 digits for years", Of("fine", cluster.Define(fine), nil), today,
+			"2355148800000001", "decimal",
+		},
+		{
+			"53 bits: no ID of another form has so many", Of("short", cluster.Define(firn.JavaScript), nil), later,
+			"1234567890123456", "decimal",
+		},
 		{"13 digits are base32, too", unknown, today, "1234567890123", "and in base32 ("},
 		{"of the first minute", plain, today, "1234567890123", "and in base32 ("},
 		{"10 are base58, too", unknown, today, "2345678912", "and in base58 ("},
-		{"of no time that is near: 2080 in base62, 2050 in base58", plain, today, "8aaaaaaaaaa", "in base58 (3265042410184970455) and in base62 ("},
+		{
+			"of no time that is near: 2080 in base62, 2050 in base58", plain, today, "8aaaaaaaaaa",
+			"in base58 (3265042410184970455) and in base62 (",
+		},
 		{"too short to be guessed", unknown, today, "1234567", "decimal"},
 	} {
 		id, f, err := tt.q.Read(tt.text, tt.now)
@@ -94,8 +109,8 @@ func TestNoNewTextIsReadAsAnotherID(t *testing.T) {
 	}
 }
 
-// Texts that other programs write differently are read where they can mean only one ID. What was never whole is refused in the
-// words of all clients.
+// Texts that other programs write differently are read where they can mean only one ID. What was never whole is refused
+// in the words of all clients.
 func TestWhole(t *testing.T) {
 	data, err := os.ReadFile("../../../clients/conformance/whole.json")
 	if err != nil {
@@ -128,7 +143,8 @@ func TestWhole(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"\ufeff", "5\ufeff", "038aJ5d574005", "038aj5d57400u", "01a1fc235529700081a1522b4a72000g", "{}", "a:b", "1e", "12e5x",
+		"\ufeff", "5\ufeff", "038aJ5d574005", "038aj5d57400u", "01a1fc235529700081a1522b4a72000g", "{}",
+		"a:b", "1e", "12e5x",
 		"{01a1fc235529700081a1522b4a720005}", "117465411174400005n",
 	} {
 		if id, f, err := q.Read(s, today); err == nil {
@@ -143,8 +159,10 @@ func TestWhole(t *testing.T) {
 // JavaScript prints as few digits as tell a number of 53 bits from the next.
 func TestRounded(t *testing.T) {
 	for id, want := range map[firn.ID]bool{
-		0: false, 1 << 53: false, 9007199254740993: false, 9007199254740994: false, 117465411174400005: false, 117465411174400000: false,
-		1541815603606036480: false, 1541815603606036500: true, 1541815603606036501: false, 175928847299117060: true, 175928847299117063: false, firn.MaxID: false,
+		0: false, 1 << 53: false, 9007199254740993: false, 9007199254740994: false, 117465411174400005: false,
+		117465411174400000:  false,
+		1541815603606036480: false, 1541815603606036500: true, 1541815603606036501: false, 175928847299117060: true,
+		175928847299117063: false, firn.MaxID: false,
 	} {
 		if got := Rounded(id); got != want {
 			t.Errorf("%v: %t, want %t", id, got, want)
@@ -154,7 +172,8 @@ func TestRounded(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	_, _, err := Sequencer{Layout: firn.Default}.Read("1234567890123456", today)
-	want := `"1234567890123456" is an ID in decimal (1234567890123456) and in hex (1311768467284833366); say which form it has: --form decimal or --form hex`
+	want := `"1234567890123456" is an ID in decimal (1234567890123456) and in hex (1311768467284833366); say which ` +
+		`form it has: --form decimal or --form hex`
 	if err = Explain(err, "--form "); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -75,17 +75,18 @@ func (s Sequencer) Made(id firn.ID) firn.ID {
 	return id
 }
 
-// Append appends the text of an ID. An error is returned when the ID has no text in the form: a UUID of an ID that the layout
-// does not have.
+// Append appends the text of an ID. An error is returned when the ID has no text in the form: a UUID of an ID that the
+// layout does not have.
 type Append func(b []byte, id firn.ID) ([]byte, error)
 
-// In returns what writes IDs of the sequencer in a form. An error is returned when they have none: they have no prefix, or there
-// is no key to seal them.
+// In returns what writes IDs of the sequencer in a form. An error is returned when they have none: they have no prefix,
+// or there is no key to seal them.
 func (s Sequencer) In(f Form) (Append, error) {
 	switch f {
 	case Prefixed:
 		if s.Prefix == "" {
-			return nil, fmt.Errorf("the sequencer %q was created without a prefix; want another form than prefixed", s.Name)
+			return nil, fmt.Errorf("the sequencer %q was created without a prefix; want another form than prefixed",
+				s.Name)
 		}
 		return s.appendPrefixed, nil
 	case UUID:
@@ -119,9 +120,9 @@ func (s Sequencer) appendUUID(b []byte, id firn.ID) ([]byte, error) {
 // bom begins a text that a program of Windows has written. It is in no form.
 const bom = "\ufeff"
 
-// Read reads the text of an ID in any form, and says in which. An *AmbiguousError is returned when the sequencer may have made
-// two IDs with that text in different forms, as far as can be said now; an error is returned when the text is an ID in no form, and
-// when it is one of another sequencer.
+// Read reads the text of an ID in any form, and says in which. An *AmbiguousError is returned when the sequencer may
+// have made two IDs with that text in different forms, as far as can be said now; an error is returned when the text is
+// an ID in no form, and when it is one of another sequencer.
 func (s Sequencer) Read(text string, now time.Time) (firn.ID, Form, error) {
 	text = strings.TrimPrefix(text, bom)
 	f, ok := marked(text)
@@ -162,7 +163,8 @@ func marked(text string) (Form, bool) {
 	switch {
 	case strings.Contains(text, "_"):
 		return Prefixed, true
-	case hyphen && len(text) == len("00000000-0000-0000-0000-000000000000"), text != "" && text[0] == '{', strings.Contains(text, ":"),
+	case hyphen && len(text) == len("00000000-0000-0000-0000-000000000000"), text != "" && text[0] == '{',
+		strings.Contains(text, ":"),
 		len(text) == 32 && strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		return UUID, true
 	case hyphen && version != "" && strings.Trim(version, "0123456789") == "":
@@ -175,13 +177,16 @@ func (s Sequencer) readPrefixed(text string) (firn.ID, error) {
 	prefix, digits, ok := strings.Cut(text, "_")
 	switch {
 	case !ok:
-		return 0, reject(text, "a prefixed", "it has no underscore; want a prefix, an underscore and 13 characters, such as ord_038aj5d574005")
+		return 0, reject(text, "a prefixed",
+			"it has no underscore; want a prefix, an underscore and 13 characters, such as ord_038aj5d574005")
 	case s.Name != "" && s.Prefix == "":
 		return 0, reject(text, "a prefixed", "the sequencer %q has no prefix", s.Name)
 	case s.Name != "" && prefix != s.Prefix:
-		return 0, reject(text, "a prefixed", "its prefix is %.40q, and the sequencer %q has %q", prefix, s.Name, s.Prefix)
+		return 0, reject(text, "a prefixed", "its prefix is %.40q, and the sequencer %q has %q", prefix,
+			s.Name, s.Prefix)
 	case strings.ToLower(digits) != digits:
-		return 0, reject(text, "a prefixed", "it has an upper-case letter; want only 0123456789abcdefghjkmnpqrstvwxyz behind the prefix")
+		return 0, reject(text, "a prefixed",
+			"it has an upper-case letter; want only 0123456789abcdefghjkmnpqrstvwxyz behind the prefix")
 	}
 	id, err := firn.Base32.Parse(strings.ToUpper(digits))
 	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
@@ -225,7 +230,8 @@ func (s Sequencer) readSealed(text string) (firn.ID, error) {
 	digits, sealed, _ := strings.Cut(text, "-")
 	version, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil || version == 0 || digits[0] == '0' {
-		return 0, reject(text, "a sealed", "it begins with %.40q; want the version of a key, 1 to %d, and a hyphen", digits, maxVersion)
+		return 0, reject(text, "a sealed", "it begins with %.40q; want the version of a key, 1 to %d, and a hyphen",
+			digits, maxVersion)
 	}
 	if s.Keys == nil {
 		return 0, errNoKeys

@@ -124,12 +124,18 @@ func TestGuess(t *testing.T) {
 // What a sequencer's IDs have no text in is refused both ways.
 func TestFormsThatASequencerLacks(t *testing.T) {
 	bare := Of("bare", cluster.Define(firn.Default), nil)
-	for f, want := range map[Form]string{Prefixed: `"bare" was created without a prefix`, Sealed: "no keys to seal and open IDs"} {
+	for f, want := range map[Form]string{
+		Prefixed: `"bare" was created without a prefix`,
+		Sealed:   "no keys to seal and open IDs",
+	} {
 		if _, err := bare.In(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", f, err, want)
 		}
 	}
-	for text, want := range map[string]string{"ord_038aj5d574005": `"bare" has no prefix`, "1-00000000000": "no keys to seal and open IDs"} {
+	for text, want := range map[string]string{
+		"ord_038aj5d574005": `"bare" has no prefix`,
+		"1-00000000000":     "no keys to seal and open IDs",
+	} {
 		if id, _, err := bare.Read(text, today); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %d, %v, want %q", text, id, err, want)
 		}
@@ -151,7 +157,8 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s has the encoding %v", name, e)
 		}
 	}
-	if _, err := ParseForm("base64"); err == nil || !strings.Contains(err.Error(), `"base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`) {
+	if _, err := ParseForm("base64"); err == nil || !strings.Contains(err.Error(),
+		`"base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`) {
 		t.Error(err)
 	}
 }
@@ -206,13 +213,14 @@ func TestRotatedKeys(t *testing.T) {
 		}
 	}
 	q.Keys = keysOf(t, "3")
-	if got, _, err := q.Read(old, today); err == nil || !strings.Contains(err.Error(), "a key of version 1, which this node does not have; it has 3") {
+	if got, _, err := q.Read(old, today); err == nil ||
+		!strings.Contains(err.Error(), "a key of version 1, which this node does not have; it has 3") {
 		t.Errorf("%s opens to %d, %v", old, got, err)
 	}
 }
 
-// sameText reports whether s is what was read for the text of an ID, which may have a byte order mark, another case, and for a UUID
-// other marks around its digits.
+// sameText reports whether s is what was read for the text of an ID, which may have a byte order mark, another case,
+// and for a UUID other marks around its digits.
 func sameText(f Form, want, s string) bool {
 	s = strings.TrimPrefix(s, bom)
 	switch f {

@@ -19,17 +19,19 @@ import (
 const maxVersion = math.MaxUint16
 
 // errNoKeys is why a node seals and opens nothing.
-var errNoKeys = errors.New("this node has no keys to seal and open IDs; start it with --seal-key-file, see firn seal-key")
+var errNoKeys = errors.New("this node has no keys to seal and open IDs; start it with --seal-key-file, see firn " +
+	"seal-key")
 
-// Keys seal and open IDs. The first one seals, all of them open: a new one can be handed out to all nodes before any seals with
-// it. They do not change.
+// Keys seal and open IDs. The first one seals, all of them open: a new one can be handed out to all nodes before any
+// seals with it. They do not change.
 type Keys struct {
 	versions []uint16                // in the order of the file
 	sealers  map[uint16]*firn.Sealer // by version
 }
 
-// OpenKeys reads a file of keys, see ParseKeys, and returns what has its keys at any time: the file is read again within a
-// second of use after it has changed. If it is then missing or wrong, that is logged, and the keys stay as they were.
+// OpenKeys reads a file of keys, see ParseKeys, and returns what has its keys at any time: the file is read again
+// within a second of use after it has changed. If it is then missing or wrong, that is logged, and the keys stay as
+// they were.
 func OpenKeys(path string, log *slog.Logger) (func() *Keys, error) {
 	v, err := files.Open("keys that seal IDs", log, func(contents [][]byte, _ *Keys) (*Keys, error) {
 		keys, err := ParseKeys(contents[0])
@@ -44,8 +46,8 @@ func OpenKeys(path string, log *slog.Logger) (func() *Keys, error) {
 	return v.Get, nil
 }
 
-// ParseKeys reads keys, each on a line: its version, 1 to 65535, and 16, 24 or 32 bytes in base64. Empty lines, and those that
-// begin with #, do not count. An error names the line, and never shows a key. No key at all is an error.
+// ParseKeys reads keys, each on a line: its version, 1 to 65535, and 16, 24 or 32 bytes in base64. Empty lines, and
+// those that begin with #, do not count. An error names the line, and never shows a key. No key at all is an error.
 //
 //	1 bGV0IG1lIHRlbGwgeW91IGEgc2VjcmV0IHRoYXQgaXM=
 func ParseKeys(data []byte) (*Keys, error) {
@@ -86,8 +88,8 @@ func ParseKeys(data []byte) (*Keys, error) {
 	return keys, nil
 }
 
-// NewKey returns the line of a new key whose version follows the greatest one of keys; nil: 1. An error is returned when keys
-// has the last version.
+// NewKey returns the line of a new key whose version follows the greatest one of keys; nil: 1. An error is returned
+// when keys has the last version.
 func NewKey(keys *Keys) (string, error) {
 	version := 1
 	if keys != nil {
@@ -115,7 +117,8 @@ func (k *Keys) open(sequencer string, version uint16, sealed firn.ID) (firn.ID, 
 	sealer := k.sealers[version]
 	if sealer == nil {
 		all := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(k.versions), "[]")), ", ")
-		return 0, fmt.Errorf("it is sealed with a key of version %d, which this node does not have; it has %s", version, all)
+		return 0, fmt.Errorf("it is sealed with a key of version %d, which this node does not have; it has %s",
+			version, all)
 	}
 	return sealer.WithTweak([]byte(sequencer)).Open(sealed), nil
 }

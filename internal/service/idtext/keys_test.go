@@ -31,7 +31,8 @@ func TestKeysThatAreWrong(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", file, err, want)
 		}
-		if err != nil && (strings.Contains(err.Error(), "AAAA") || strings.Contains(err.Error(), "secret-") || strings.Contains(err.Error(), "c2V")) {
+		if err != nil && (strings.Contains(err.Error(), "AAAA") || strings.Contains(err.Error(), "secret-") ||
+			strings.Contains(err.Error(), "c2V")) {
 			t.Errorf("%v shows a key", err)
 		}
 	}

@@ -47,7 +47,8 @@ func table() string {
 		for _, l := range s.labels {
 			labels = append(labels, "`"+l+"`")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.name, s.typeName(), strings.Join(labels, ", "), s.unit, s.help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.name, s.typeName(), strings.Join(labels, ", "),
+			s.unit, s.help)
 	}
 	return b.String()
 }
@@ -67,7 +68,8 @@ func TestDocumentation(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if text != want {
-		t.Errorf("%s is not current; run go test ./internal/service/metrics -run TestDocumentation -update", documentation)
+		t.Errorf("%s is not current; run go test ./internal/service/metrics -run TestDocumentation -update",
+			documentation)
 	}
 }
 
@@ -149,7 +151,8 @@ func queries(t *testing.T) map[string][]target {
 
 // names returns the metrics in an expression, without the suffixes of histograms.
 func names(expr string) (all []string) {
-	for _, name := range regexp.MustCompile(`\b(?:\w+:firn_[a-z_]+:\w+|(?:firn|go|process)_[a-z_]+)`).FindAllString(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, ""), -1) {
+	for _, name := range regexp.MustCompile(`\b(?:\w+:firn_[a-z_]+:\w+|(?:firn|go|process)_[a-z_]+)`).
+		FindAllString(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, ""), -1) {
 		all = append(all, strings.TrimSuffix(name, "_bucket"))
 	}
 	return all
@@ -198,7 +201,8 @@ func TestRunbook(t *testing.T) {
 	for _, a := range alerts {
 		want = append(want, a.Alert)
 		link := "https://github.com/firn-id/firn/blob/main/docs/alerts.md#" + strings.ToLower(a.Alert)
-		if a.Annotations["runbook_url"] != link || a.Annotations["summary"] == "" || !strings.Contains(a.Annotations["description"], "$value") {
+		if a.Annotations["runbook_url"] != link || a.Annotations["summary"] == "" ||
+			!strings.Contains(a.Annotations["description"], "$value") {
 			t.Errorf("%s has the annotations %v", a.Alert, a.Annotations)
 		}
 		if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) {
@@ -207,7 +211,8 @@ func TestRunbook(t *testing.T) {
 		if !strings.Contains(tests, "\n  - name: "+a.Alert+"\n") {
 			t.Errorf("%s has no test", a.Alert)
 		}
-		if !strings.Contains(text, fmt.Sprintf("## %s\n\n**%s.**", a.Alert, strings.ToUpper(a.Labels["severity"][:1])+a.Labels["severity"][1:])) {
+		if !strings.Contains(text, fmt.Sprintf("## %s\n\n**%s.**", a.Alert,
+			strings.ToUpper(a.Labels["severity"][:1])+a.Labels["severity"][1:])) {
 			t.Errorf("%s is not in the runbook as %s", a.Alert, a.Labels["severity"])
 		}
 	}
@@ -249,8 +254,10 @@ func TestDashboardQueries(t *testing.T) {
 	b.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for _, targets := range queries(t) {
 		for _, q := range targets {
-			expr := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$job", "a", "$instance", "b").Replace(q.Expr)
-			fmt.Fprintf(&b, "  - record: a:b\n    expr: '%s'\n    labels: {n: \"%d\"}\n", strings.ReplaceAll(expr, "'", "''"), b.Len())
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$job", "a", "$instance", "b").
+				Replace(q.Expr)
+			fmt.Fprintf(&b, "  - record: a:b\n    expr: '%s'\n    labels: {n: \"%d\"}\n",
+				strings.ReplaceAll(expr, "'", "''"), b.Len())
 		}
 	}
 	file := filepath.Join(t.TempDir(), "dashboard.yaml")

@@ -141,7 +141,8 @@ func fires(t *testing.T, series map[string][]string) (all []map[string]string) {
 		"tests": []any{map[string]any{
 			"interval": scrapeEvery.String(), "input_series": inputs,
 			"promql_expr_test": []any{map[string]any{
-				"expr":        fmt.Sprintf(`count by (alertname, job, instance, machine, sequencer) (count_over_time(ALERTS{alertstate="firing"}[%s]))`, whole),
+				"expr": fmt.Sprintf(`count by (alertname, job, instance, machine, sequencer) `+
+					`(count_over_time(ALERTS{alertstate="firing"}[%s]))`, whole),
 				"eval_time":   whole.String(),
 				"exp_samples": []any{map[string]any{"labels": nothing, "value": 1}}, // so that it prints what there is
 			}},
@@ -202,7 +203,9 @@ func (all mutes) mute(t *testing.T, target map[string]string, firing []map[strin
 		}
 		for _, source := range firing {
 			equal := func(label string) bool { return source[label] == target[label] }
-			if matches(t, rule.Source, source) && !slices.ContainsFunc(rule.Equal, func(l string) bool { return !equal(l) }) {
+			if matches(t, rule.Source, source) && !slices.ContainsFunc(rule.Equal, func(l string) bool {
+				return !equal(l)
+			}) {
 				return true
 			}
 		}

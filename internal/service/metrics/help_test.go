@@ -58,7 +58,8 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{t: t, client: memstore.NewService().Client("a"), metrics: New(Build{"v1", "abc", "go1"})}
 		defer w.client.Close()
-		w.service = calls.New(new(servertest.Member), calls.Options{Meter: w.metrics, Default: &servertest.Issuer{Err: peer.ErrNotReady}})
+		w.service = calls.New(new(servertest.Member),
+			calls.Options{Meter: w.metrics, Default: &servertest.Issuer{Err: peer.ErrNotReady}})
 		w.who, _ = (&auth.Policy{Trusted: true}).Admit("")
 		f(t, w)
 		if m := w.member.Load(); m != nil {
@@ -77,7 +78,9 @@ func (database) Traits() store.Traits {
 // watch adds the metrics of the node as it is now.
 func (w *watched) watch() {
 	w.metrics.Watch(Node{
-		Service: w.service, Member: w.member.Load, Store: func() store.Store { return database{w.client} }, Window: 30 * time.Second,
+		Service: w.service, Member: w.member.Load, Store: func() store.Store {
+			return database{w.client}
+		}, Window: 30 * time.Second,
 		Listeners: map[string]conns.Counter{"public": listeners{}},
 		Disks: func() map[string]space.Room {
 			return map[string]space.Room{"data": {Free: 7 << 20, Share: 0.5, Inodes: 0.25}}

@@ -42,7 +42,8 @@ func (m *Metrics) Watch(n Node) {
 }
 
 // Handler serves all metrics, in the format that the client asks for. It omits and logs what it can't collect. It
-// reads from the store at most once a second, and waits at most a second for it, and hardly for the machines of a quorum.
+// reads from the store at most once a second, and waits at most a second for it, and hardly for the machines of a
+// quorum.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),

@@ -24,7 +24,8 @@ type requests struct {
 
 func newRequests() requests {
 	return requests{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: requestsTotal.name, Help: requestsTotal.help}, requestsTotal.labels),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: requestsTotal.name, Help: requestsTotal.help},
+			requestsTotal.labels),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: requestDuration.name, Help: requestDuration.help, Buckets: buckets,
 		}, requestDuration.labels),

@@ -52,8 +52,8 @@ type staged struct {
 	gone    bool // and is no longer asked
 }
 
-// Status implements calls.Quorum. The machines of the quorum are those of the first nodes; how far their clocks are ahead
-// is seen by the node's own.
+// Status implements calls.Quorum. The machines of the quorum are those of the first nodes; how far their clocks are
+// ahead is seen by the node's own.
 func (n *staged) Status(context.Context) quorum.Status {
 	q := *n.quorum.Load()
 	q.Machines = slices.Clone(q.Machines)
@@ -105,7 +105,10 @@ func (s *stage) end() {
 func (s *stage) start(version string) *staged {
 	s.t.Helper()
 	name := fmt.Sprintf("n%d:8080", len(s.nodes)+1)
-	n := &staged{stage: s, name: name, client: s.store.Client(name), wall: new(atomic.Int64), metrics: New(Build{version, "abc", "go1"})}
+	n := &staged{
+		stage: s, name: name, client: s.store.Client(name), wall: new(atomic.Int64),
+		metrics: New(Build{version, "abc", "go1"}),
+	}
 	began := time.Now()
 	clock := firn.NewSteadyClockFrom(0, func() (int64, int64) {
 		return time.Now().UnixNano() + n.wall.Load(), int64(time.Since(began))

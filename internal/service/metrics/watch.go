@@ -88,8 +88,8 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// quorumWithin is how long the machines of a quorum, and the store about other members, may take to answer. If one takes
-// longer, all are shown as they were when they were last asked.
+// quorumWithin is how long the machines of a quorum, and the store about other members, may take to answer. If one
+// takes longer, all are shown as they were when they were last asked.
 const quorumWithin = 100 * time.Millisecond
 
 func collectQuorum(to sink, s quorum.Status) {

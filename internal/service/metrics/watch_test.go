@@ -16,28 +16,37 @@ import (
 func TestNotJoinedYet(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *watched) {
 		w.watch()
-		w.has("firn_ready 0", "firn_draining 0", "firn_member_joined 0", "firn_session_live 0", "firn_store_up 1", "firn_window_seconds 30",
-			`firn_connections{address="public"} 7`, `firn_connections_refused_total{address="public"} 3`, `firn_connections_evicted_total{address="public"} 5`,
+		w.has("firn_ready 0", "firn_draining 0", "firn_member_joined 0", "firn_session_live 0", "firn_store_up 1",
+			"firn_window_seconds 30",
+			`firn_connections{address="public"} 7`, `firn_connections_refused_total{address="public"} 3`,
+			`firn_connections_evicted_total{address="public"} 5`,
 			"firn_certificate_not_after_timestamp_seconds 1.893553445e+09",
 			`firn_build_info{goversion="go1",revision="abc",version="v1"} 1`)
-		w.lacks("sequencer=", "firn_clock_offset_seconds", "firn_cluster_members", "firn_log_lag_entries", "firn_quorum")
+		w.lacks("sequencer=", "firn_clock_offset_seconds", "firn_cluster_members",
+			"firn_log_lag_entries", "firn_quorum")
 	})
 }
 
 // A node that issues IDs shows how many, and its state.
 func TestANodeThatGivesIDs(t *testing.T) {
 	full(t, func(w *watched) {
-		if err := w.service.Many(w.t.Context(), w.who, "", "default", 5, func(*calls.Batch) error { return nil }); err != nil {
+		if err := w.service.Many(w.t.Context(), w.who, "", "default", 5, func(*calls.Batch) error {
+			return nil
+		}); err != nil {
 			w.t.Error(err)
 		}
-		w.has("firn_ready 1", "firn_member_joined 1", "firn_session_live 1", "firn_cluster_members 2", "firn_cluster_pending_joins 0",
+		w.has("firn_ready 1", "firn_member_joined 1", "firn_session_live 1", "firn_cluster_members 2",
+			"firn_cluster_pending_joins 0",
 			`firn_ids_given_total{sequencer="default"} 5`, `firn_ids_given_total{sequencer="orders"} 1`,
 			`firn_sequencer_state{sequencer="orders",state="attached"} 1`,
-			`firn_sequencer_node_ids_free{sequencer="orders"} 1023`, `firn_sequencer_node_ids_held{sequencer="orders"} 1`,
+			`firn_sequencer_node_ids_free{sequencer="orders"} 1023`,
+			`firn_sequencer_node_ids_held{sequencer="orders"} 1`,
 			`firn_sequencer_members_waiting{sequencer="orders"} 0`, `firn_horizon_left_seconds{sequencer="orders"} 30`,
 			`firn_sequence_waits_total{sequencer="orders"} 0`,
-			`firn_clock_verdict{verdict="agreed"} 1`, `firn_clock_verdict{verdict="behind"} 0`, "firn_clock_others_offset_seconds 0",
-			"firn_log_lag_entries 0", "firn_store_up 1", "firn_clock_offset_seconds 0", `firn_clock_steps_total{direction="ahead"} 0`,
+			`firn_clock_verdict{verdict="agreed"} 1`, `firn_clock_verdict{verdict="behind"} 0`,
+			"firn_clock_others_offset_seconds 0",
+			"firn_log_lag_entries 0", "firn_store_up 1", "firn_clock_offset_seconds 0",
+			`firn_clock_steps_total{direction="ahead"} 0`,
 			`firn_requests_total{call="POST /api/v1/id",code="ok",protocol="http"} 1`,
 			`firn_request_duration_seconds_bucket{call="POST /api/v1/id",protocol="http",le="0.001"} 1`,
 		)
@@ -120,11 +129,16 @@ func TestQuorum(t *testing.T) {
 	full(t, func(w *watched) {
 		w.has("firn_quorum_majority 1",
 			`firn_quorum_machine_up{machine="ids-1:7420"} 1`, `firn_quorum_machine_up{machine="ids-3:7420"} 0`,
-			`firn_quorum_machine_info{machine="ids-1:7420",node="a"} 1`, `firn_quorum_machine_info{machine="ids-3:7420",node="c"} 1`,
-			`firn_quorum_leader{machine="ids-1:7420"} 1`, `firn_quorum_leader{machine="ids-2:7420"} 0`, `firn_quorum_leader{machine="ids-3:7420"} 0`,
-			`firn_quorum_machine_behind_entries{machine="ids-1:7420"} 0`, `firn_quorum_machine_behind_entries{machine="ids-3:7420"} 1345`,
-			`firn_quorum_database_bytes{machine="ids-1:7420"} 2.097152e+06`, `firn_quorum_log_bytes{machine="ids-2:7420"} 4.194304e+06`,
-			`firn_quorum_fsync_seconds{machine="ids-2:7420"} 0.21`, `firn_quorum_clock_offset_seconds{machine="ids-2:7420"} -0.25`)
+			`firn_quorum_machine_info{machine="ids-1:7420",node="a"} 1`,
+			`firn_quorum_machine_info{machine="ids-3:7420",node="c"} 1`,
+			`firn_quorum_leader{machine="ids-1:7420"} 1`, `firn_quorum_leader{machine="ids-2:7420"} 0`,
+			`firn_quorum_leader{machine="ids-3:7420"} 0`,
+			`firn_quorum_machine_behind_entries{machine="ids-1:7420"} 0`,
+			`firn_quorum_machine_behind_entries{machine="ids-3:7420"} 1345`,
+			`firn_quorum_database_bytes{machine="ids-1:7420"} 2.097152e+06`,
+			`firn_quorum_log_bytes{machine="ids-2:7420"} 4.194304e+06`,
+			`firn_quorum_fsync_seconds{machine="ids-2:7420"} 0.21`,
+			`firn_quorum_clock_offset_seconds{machine="ids-2:7420"} -0.25`)
 		w.lacks(`firn_quorum_machine_info{machine="ids-2:7420"`)
 		for _, series := range []string{"database_bytes", "log_bytes", "fsync_seconds", "clock_offset_seconds"} {
 			w.lacks("firn_quorum_" + series + `{machine="ids-3:7420"}`)
@@ -140,7 +154,8 @@ func TestQuorumThatIsNotThere(t *testing.T) {
 		q.State.Machines[0].Err, q.State.Machines[1].Err = "no answer", "no answer"
 		w.service = calls.New(new(servertest.Member), calls.Options{Meter: w.metrics, Quorum: q})
 		w.watch()
-		w.has("firn_quorum_majority 0", `firn_quorum_machine_up{machine="ids-1:7420"} 0`, `firn_quorum_leader{machine="ids-1:7420"} 0`)
+		w.has("firn_quorum_majority 0", `firn_quorum_machine_up{machine="ids-1:7420"} 0`,
+			`firn_quorum_leader{machine="ids-1:7420"} 0`)
 	})
 }
 
@@ -153,7 +168,9 @@ func TestRequests(t *testing.T) {
 		incr.Done(codes.OK, 128, 2*time.Millisecond)
 		incr.Done(codes.Overloaded, 2, calls.Untimed)
 		w.metrics.Call("redis", "INCR").Done(codes.OK, 1, 0)
-		w.has(`firn_requests_total{call="INCR",code="ok",protocol="redis"} 129`, `firn_requests_total{call="INCR",code="overloaded",protocol="redis"} 2`,
-			`firn_request_duration_seconds_count{call="INCR",protocol="redis"} 2`, `firn_request_duration_seconds_sum{call="INCR",protocol="redis"} 0.002`)
+		w.has(`firn_requests_total{call="INCR",code="ok",protocol="redis"} 129`,
+			`firn_requests_total{call="INCR",code="overloaded",protocol="redis"} 2`,
+			`firn_request_duration_seconds_count{call="INCR",protocol="redis"} 2`,
+			`firn_request_duration_seconds_sum{call="INCR",protocol="redis"} 0.002`)
 	})
 }

@@ -50,8 +50,8 @@ func (s *stage) once(sequencers int) {
 	}
 }
 
-// What is of a whole sequencer is shown once: also when nodes that showed it die, or leave, and where an application that
-// embeds a member has the lowest node ID.
+// What is of a whole sequencer is shown once: also when nodes that showed it die, or leave, and where an application
+// that embeds a member has the lowest node ID.
 func TestWholeSequencersAreShownOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, store: memstore.NewService(), series: map[string][]string{}}

@@ -65,10 +65,13 @@ type Config struct {
 	DrainDelay      time.Duration // how long a stopping node still serves, not ready
 	ShutdownTimeout time.Duration // how long calls may then take to end
 
-	OTLPEndpoint string  // the URL of an OpenTelemetry receiver; empty: no traces
-	OTLPRatio    float64 // share of calls to trace, 0 to 1: of those that bring no trace, and of those that bring a sampled one
+	OTLPEndpoint string // the URL of an OpenTelemetry receiver; empty: no traces
+	// share of calls to trace, 0 to 1: of those that bring no trace, and of those that bring a sampled one
+	OTLPRatio float64
 
-	Name string // for people; what others see it under has a number behind it while another node has it. Empty: the name of the host
+	// for people; what others see it under has a number behind it while another node has it. Empty: the name of the
+	// host
+	Name string
 
 	Journal string // the file to which the journal is appended, see member.Options; empty: none
 
@@ -99,7 +102,8 @@ type Store interface {
 // Defaults returns the Config of a node with an embedded etcd that gives IDs to anyone who reaches it.
 func Defaults() Config {
 	return Config{
-		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", Choice: stores.Choice{DataDir: "./firn-data"}, Layout: firn.Default,
+		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", Choice: stores.Choice{DataDir: "./firn-data"},
+		Layout:     firn.Default,
 		SocketMode: 0o600, Window: fence.DefaultWindow, TTL: peer.DefaultTTL,
 		DrainDelay: time.Second, ShutdownTimeout: 10 * time.Second, OTLPRatio: 0.01,
 	}
@@ -140,7 +144,8 @@ func (c Config) validate() error {
 		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, *c.Node)
 	}
 	if c.Node != nil && c.NodeIDs > 1 {
-		return settingf("node-ids", "node chooses one node ID, %d, and node-ids asks for %d; want one of the two settings", *c.Node, c.NodeIDs)
+		return settingf("node-ids",
+			"node chooses one node ID, %d, and node-ids asks for %d; want one of the two settings", *c.Node, c.NodeIDs)
 	}
 	nodes, err := c.Region.Nodes(c.definition())
 	if err != nil {
@@ -179,7 +184,8 @@ const longestName = 63 // of a node
 // CheckName returns an error that says what a node may be called, unless it may be called so.
 func CheckName(name string) error {
 	if name == "" || len(name) > longestName || name != nameOf(name) {
-		return fmt.Errorf("%.100q is no name for a node; want 1 to %d of the characters A-Z, a-z, 0-9, dot, dash and underscore, the first one a letter or digit", name, longestName)
+		return fmt.Errorf("%.100q is no name for a node; want 1 to %d of the characters A-Z, a-z, 0-9, dot, dash and "+
+			"underscore, the first one a letter or digit", name, longestName)
 	}
 	return nil
 }
@@ -197,7 +203,8 @@ func nameOf(host string) string {
 	return cmp.Or(name[:min(len(name), longestName)], "node")
 }
 
-// nodes returns the node IDs to choose from in a sequencer: Node, which applies to the default sequencer, or nil for any.
+// nodes returns the node IDs to choose from in a sequencer: Node, which applies to the default sequencer, or nil for
+// any.
 func (c Config) nodes(name string, _ cluster.Definition) *cluster.Range {
 	if c.Node == nil || name != peer.DefaultSequencer {
 		return nil

@@ -19,11 +19,19 @@ func TestWrongConfig(t *testing.T) {
 		{func(c *Config) { c.AdminAddr = "0.0.0.0:0" }, "admin-addr", "others can reach 0.0.0.0:0"},
 		{func(c *Config) { c.AdminAddr = ":0" }, "admin-addr", "others can reach :0"},
 		{func(c *Config) { c.GRPCAddr = "unix:a" }, "grpc-addr", "want one with an absolute path"},
-		{func(c *Config) { c.GRPCAddr, c.RedisAddr = "unix:/a", "unix:/a" }, "redis-addr", "--grpc-addr is unix:/a, too"},
-		{func(c *Config) { c.HTTPAddr, c.AdminAddr = "systemd:a", "systemd:a" }, "admin-addr", "--http-addr is systemd:a, too"},
+		{func(c *Config) {
+			c.GRPCAddr, c.RedisAddr = "unix:/a", "unix:/a"
+		}, "redis-addr", "--grpc-addr is unix:/a, too"},
+		{func(c *Config) {
+			c.HTTPAddr, c.AdminAddr = "systemd:a", "systemd:a"
+		}, "admin-addr", "--http-addr is systemd:a, too"},
 		{func(c *Config) { c.Node = new(int64); *c.Node = 1024 }, "node", "0 to 1023, not 1024"},
-		{func(c *Config) { c.Region = cluster.Region{Number: 1, Of: 2048} }, "region", "1024 node ids for 2048 regions"},
-		{func(c *Config) { c.Region, c.Node = cluster.Region{Number: 1, Of: 2}, new(int64) }, "node", "512 to 1023, not 0"},
+		{func(c *Config) {
+			c.Region = cluster.Region{Number: 1, Of: 2048}
+		}, "region", "1024 node ids for 2048 regions"},
+		{func(c *Config) {
+			c.Region, c.Node = cluster.Region{Number: 1, Of: 2}, new(int64)
+		}, "node", "512 to 1023, not 0"},
 		{func(c *Config) { c.Window = -1 }, "", "window"},
 		{func(c *Config) { c.Layout = firn.Layout{} }, "", "layout"},
 		{func(c *Config) { c.TokensFile = "/nowhere" }, "", "/nowhere"},
@@ -33,7 +41,8 @@ func TestWrongConfig(t *testing.T) {
 		tt.set(&c)
 		_, err := New(c)
 		var wrong *SettingError
-		if errors.As(err, &wrong); err == nil || !strings.Contains(strings.ToLower(err.Error()), tt.says) || wrong == nil && tt.setting != "" || wrong != nil && wrong.Setting != tt.setting {
+		if errors.As(err, &wrong); err == nil || !strings.Contains(strings.ToLower(err.Error()), tt.says) ||
+			wrong == nil && tt.setting != "" || wrong != nil && wrong.Setting != tt.setting {
 			t.Errorf("%s: %v; want an error about %q that says %q", tt.setting, err, tt.setting, tt.says)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 
 // noHandshake logs that a client's TLS handshake failed.
 func (n *Node) noHandshake(a Address, remote, err string) {
-	n.audit.Write(slog.LevelWarn, a.metrics, "a TLS handshake failed", "address", a.metrics, "remote", remote, "err", err)
+	n.audit.Write(slog.LevelWarn, a.metrics, "a TLS handshake failed", "address", a.metrics, "remote",
+		remote, "err", err)
 }
 
 // httpErrors is where a server of net/http writes its errors.

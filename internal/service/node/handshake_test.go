@@ -57,7 +57,8 @@ func TestFailedHandshakes(t *testing.T) {
 			fmt.Sscan(rest, &leftOut)
 		}
 		if said != throttle.First || said+leftOut != clients {
-			t.Errorf("%s: of %d clients %d are in the log, and %d said to be left out; want %d, and all of them", of, clients, said, leftOut, throttle.First)
+			t.Errorf("%s: of %d clients %d are in the log, and %d said to be left out; want %d, and all of them", of,
+				clients, said, leftOut, throttle.First)
 		}
 	}
 	if t.Failed() {

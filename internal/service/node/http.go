@@ -16,10 +16,11 @@ import (
 const (
 	readHeaderWithin = 5 * time.Second
 	readWithin       = 15 * time.Second
-	writeWithin      = 10*time.Second + calls.TakeSlack // an answer begins within 10 s; the handler sets later limits for long ones
-	idleFor          = 2 * time.Minute
-	maxHeader        = 16 << 10
-	maxStreams       = 100 // calls at a time over one HTTP/2 connection
+	// an answer begins within 10 s; the handler sets later limits for long ones
+	writeWithin = 10*time.Second + calls.TakeSlack
+	idleFor     = 2 * time.Minute
+	maxHeader   = 16 << 10
+	maxStreams  = 100 // calls at a time over one HTTP/2 connection
 )
 
 func newHTTP(handler http.Handler, budget *httpapi.Budget, config *tls.Config, errors *log.Logger) *http.Server {
@@ -37,7 +38,8 @@ func newHTTP(handler http.Handler, budget *httpapi.Budget, config *tls.Config, e
 	}
 }
 
-// URL returns the URL of an address on this machine for people: with localhost where it can. A Unix socket's is its address.
+// URL returns the URL of an address on this machine for people: with localhost where it can. A Unix socket's is its
+// address.
 func URL(address string, secure bool) string {
 	if unixsocket.Is(address) {
 		return address
@@ -56,8 +58,8 @@ func URL(address string, secure bool) string {
 // URL returns the URL of the node for people on this machine.
 func (n *Node) URL() string { return URL(n.Addr(Public), n.tls != nil) }
 
-// AdminURL returns the URL for administrators, or the address of their Unix socket, and "" when the node does not listen
-// for them. It has no host name: a process that listens at another address of that name could get the login.
+// AdminURL returns the URL for administrators, or the address of their Unix socket, and "" when the node does not
+// listen for them. It has no host name: a process that listens at another address of that name could get the login.
 func (n *Node) AdminURL() string {
 	at := n.Addr(Admin)
 	switch {

@@ -42,7 +42,8 @@ func TestConnectionsWithCallsStay(t *testing.T) {
 	wait := func(what string, is func() bool) {
 		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: %d open, %d refused, %d evicted", what, counter.Open(), counter.Refused(), counter.Evicted())
+				t.Fatalf("%s: %d open, %d refused, %d evicted", what, counter.Open(), counter.Refused(),
+					counter.Evicted())
 			}
 		}
 	}

@@ -44,12 +44,14 @@ func (n *Node) limitMemory() {
 	if m.Bytes == 0 {
 		n.log.Warn("can't find the amount of memory, so the limits are those of a large machine; set GOMEMLIMIT")
 	} else {
-		n.log.Info("limits", "memory", mib(m.Bytes), "from", m.Source, "heap", mib(l.Heap), "connections", l.Connections,
+		n.log.Info("limits", "memory", mib(m.Bytes), "from", m.Source, "heap", mib(l.Heap),
+			"connections", l.Connections,
 			"calls", l.Calls, "answers", mib(l.Answers))
 	}
 	warn := func(setting string, asked, fits, most int) {
 		if asked > fits && fits < most {
-			n.log.Warn("the limit is higher than memory and open files allow: the process may be killed", "setting", setting, "asked", asked, "fits", fits)
+			n.log.Warn("the limit is higher than memory and open files allow: the process may be killed", "setting",
+				setting, "asked", asked, "fits", fits)
 		}
 	}
 	warn("max-connections", l.Connections, fit.Connections, limits.MaxConnections)
@@ -89,7 +91,8 @@ func (n *Node) shed(ctx context.Context) {
 			}
 		}
 		callers, admins := s.shed(time.Now())
-		n.log.Warn("memory runs out: closing connections", "in_use", mib(inUse), "memory", mib(m.Bytes), "callers", callers, "administrators", admins)
+		n.log.Warn("memory runs out: closing connections", "in_use", mib(inUse), "memory", mib(m.Bytes), "callers",
+			callers, "administrators", admins)
 	}
 }
 
@@ -102,8 +105,8 @@ type shedding struct {
 // shedAgain is the time within which a second shed shows that the first was not enough.
 const shedAgain = time.Second
 
-// shed closes an eighth of the callers' connections, and returns how many it closed. It closes an eighth of the administrators'
-// connections, too, if there are no callers or it has shed a moment ago.
+// shed closes an eighth of the callers' connections, and returns how many it closed. It closes an eighth of the
+// administrators' connections, too, if there are no callers or it has shed a moment ago.
 func (s *shedding) shed(now time.Time) (callers, admins int) {
 	callers = s.callers.Shed()
 	if callers == 0 || now.Sub(s.last) <= shedAgain {
@@ -115,7 +118,11 @@ func (s *shedding) shed(now time.Time) (callers, admins int) {
 
 // memoryInUse returns how many bytes were in use after the last garbage collection, and its cycle.
 func memoryInUse() (bytes int64, cycle uint64) {
-	all := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	all := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+	}
 	metrics.Read(all)
 	return int64(all[0].Value.Uint64()+all[1].Value.Uint64()) - ballast, all[2].Value.Uint64()
 }

@@ -27,7 +27,10 @@ func TestLimitsAreSaid(t *testing.T) {
 	}{
 		{0, 0, []string{`level=INFO msg=limits memory="256 MiB" from=GOMEMLIMIT heap="192 MiB" connections=`}},
 		{100, 50, []string{" connections=100 calls=50 "}},
-		{100_000, 1706, []string{" connections=100000 calls=1706 ", "level=WARN", "setting=max-connections asked=100000 fits="}},
+		{
+			100_000, 1706,
+			[]string{" connections=100000 calls=1706 ", "level=WARN", "setting=max-connections asked=100000 fits="},
+		},
 	} {
 		all := said(c.connections, c.calls)
 		for _, want := range c.wants {
@@ -53,8 +56,8 @@ func (q *queue) Shed() int {
 	return n
 }
 
-// Callers are the first whose connections are closed. Those of administrators follow when that is not enough, or when there are
-// no callers.
+// Callers are the first whose connections are closed. Those of administrators follow when that is not enough, or when
+// there are no callers.
 func TestCallersAreShedFirst(t *testing.T) {
 	now := time.Now()
 	callers, admins := &queue{5, 3}, &queue{100, 2}

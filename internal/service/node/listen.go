@@ -27,7 +27,13 @@ type address struct {
 
 // addresses returns the addresses to listen on.
 func (c Config) addresses() (all []address) {
-	for _, one := range []address{{Public, c.HTTPAddr}, {Admin, c.AdminAddr}, {GRPC, c.GRPCAddr}, {Redis, c.RedisAddr}, {Metrics, c.MetricsAddr}} {
+	for _, one := range []address{
+		{Public, c.HTTPAddr},
+		{Admin, c.AdminAddr},
+		{GRPC, c.GRPCAddr},
+		{Redis, c.RedisAddr},
+		{Metrics, c.MetricsAddr},
+	} {
 		if one.at != "" {
 			all = append(all, one)
 		}
@@ -64,7 +70,8 @@ func (c Config) validateAddresses() error {
 // checkReach returns a SettingError if other machines reach administrators at host:port, and there are no tokens.
 func (c Config) checkReach(at string) error {
 	if host, _, _ := net.SplitHostPort(at); c.TokensFile == "" && !auth.Loopback(host) {
-		return settingf(Admin.setting, "others can reach %s, so that it needs tokens; want 127.0.0.1 or [::1], or tokens", at)
+		return settingf(Admin.setting,
+			"others can reach %s, so that it needs tokens; want 127.0.0.1 or [::1], or tokens", at)
 	}
 	return nil
 }
@@ -111,12 +118,14 @@ func take(name string) (net.Listener, error) {
 		if len(passed.byName) > 0 {
 			others = "only " + strings.Join(slices.Sorted(maps.Keys(passed.byName)), ", ")
 		}
-		return nil, fmt.Errorf("systemd passes %s to the process; want one with FileDescriptorName=%s, see firn gen systemd-socket", others, name)
+		return nil, fmt.Errorf("systemd passes %s to the process; want one with FileDescriptorName=%s, see firn gen "+
+			"systemd-socket", others, name)
 	case 1:
 		delete(passed.byName, name)
 		return all[0], nil
 	default:
-		return nil, fmt.Errorf("systemd passes %d sockets of this name; want one: one ListenStream= in a unit", len(all))
+		return nil, fmt.Errorf("systemd passes %d sockets of this name; want one: one ListenStream= in a unit",
+			len(all))
 	}
 }
 

@@ -50,18 +50,19 @@ type Node struct {
 	service *calls.Service
 	metrics *metrics.Metrics
 	servers *servers
-	counts  map[string]conns.Counter // of connections, by the addresses' names in metrics; complete once the node listens
-	callers *conns.Limiter           // on all addresses but those for administrators and metrics
-	admins  *conns.Limiter           // on those
-	tokens  auth.Identifier          // nil: anyone may take IDs
-	seals   func() *idtext.Keys      // nil: the node seals and opens no IDs
-	secret  *auth.Secret             // for administrators, if there are no tokens
-	forget  func()                   // removes the secret's file; set before opened is closed
-	tls     *tls.Config              // nil: none
-	forward *forward.Client          // nil: other nodes are not asked for IDs
-	traces  *traces                  // nil: none
-	journal *os.File                 // nil: none
-	unwatch context.CancelFunc       // ends the watch for resumes of the system
+	// of connections, by the addresses' names in metrics; complete once the node listens
+	counts  map[string]conns.Counter
+	callers *conns.Limiter      // on all addresses but those for administrators and metrics
+	admins  *conns.Limiter      // on those
+	tokens  auth.Identifier     // nil: anyone may take IDs
+	seals   func() *idtext.Keys // nil: the node seals and opens no IDs
+	secret  *auth.Secret        // for administrators, if there are no tokens
+	forget  func()              // removes the secret's file; set before opened is closed
+	tls     *tls.Config         // nil: none
+	forward *forward.Client     // nil: other nodes are not asked for IDs
+	traces  *traces             // nil: none
+	journal *os.File            // nil: none
+	unwatch context.CancelFunc  // ends the watch for resumes of the system
 }
 
 // New checks a configuration, and reads its tokens and certificates. It opens no store and does not listen. Every
@@ -70,7 +71,10 @@ func New(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, began: time.Now(), log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, begun: make(chan struct{}), opened: make(chan struct{}), forget: func() {}, counts: map[string]conns.Counter{}}
+	n := &Node{
+		config: c, began: time.Now(), log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret,
+		begun: make(chan struct{}), opened: make(chan struct{}), forget: func() {}, counts: map[string]conns.Counter{},
+	}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -203,14 +207,16 @@ func (n *Node) logAccess() {
 	case n.config.AdminAddr == "":
 		n.log.Info("no tokens: anyone can take IDs, and nobody can change the cluster here")
 	default:
-		n.log.Info("no tokens: anyone can take IDs, users of this machine can look at the cluster, and the user who started this node can change it")
+		n.log.Info("no tokens: anyone can take IDs, users of this machine can look at the cluster, and the user who " +
+			"started this node can change it")
 	}
 }
 
 // logAlone warns of a second node, where this one keeps its data for itself.
 func (n *Node) logAlone() {
 	if n.config.Store == nil && n.config.StoreKind() == stores.Directory {
-		n.log.Warn("this node is alone: a second node started the same way is another cluster, and gives the same IDs", "data_dir", n.config.DataDir,
+		n.log.Warn("this node is alone: a second node started the same way is another cluster, and gives the same IDs",
+			"data_dir", n.config.DataDir,
 			"do", "for several nodes give each the same --quorum, or the same --store that they share")
 	}
 }
@@ -227,7 +233,8 @@ func (n *Node) Serve(ctx context.Context) error {
 		return err
 	}
 	if without != "" {
-		n.log.Warn("firn's tests run on Linux, and on this system it is without "+without, "system", runtime.GOOS+"/"+runtime.GOARCH)
+		n.log.Warn("firn's tests run on Linux, and on this system it is without "+without, "system",
+			runtime.GOOS+"/"+runtime.GOARCH)
 	}
 	defer n.supervised()()
 	defer runtime.KeepAlive(make([]byte, ballast))
@@ -303,7 +310,8 @@ func (n *Node) join(ctx context.Context) error {
 	for starts := true; err == nil && ctx.Err() == nil; starts = false {
 		var s *peer.Sequencer
 		s, err = n.member.EnsureSequencer(ctx, peer.DefaultSequencer, n.config.definition())
-		if unreadable := new(cluster.UnreadableError); errors.As(err, &unreadable) && n.member.Err() == nil { // it waits
+		// it waits
+		if unreadable := new(cluster.UnreadableError); errors.As(err, &unreadable) && n.member.Err() == nil {
 			err = n.member.Wait(ctx)
 			continue
 		}
@@ -332,7 +340,8 @@ func (n *Node) join(ctx context.Context) error {
 // serves those that are left.
 func (n *Node) drain(ctx context.Context) {
 	n.service.Drain()
-	n.log.Info("stopping: reporting not ready, still serving", "why", context.Cause(ctx), "drain_delay", n.config.DrainDelay)
+	n.log.Info("stopping: reporting not ready, still serving", "why", context.Cause(ctx), "drain_delay",
+		n.config.DrainDelay)
 	select {
 	case <-time.After(n.config.DrainDelay):
 	case err := <-n.servers.failed:
@@ -348,7 +357,8 @@ func NoNodeID(err error) bool {
 	var behind *fence.ClockBehindError
 	var clock *peer.ClockError
 	var order *peer.OrderError
-	return errors.Is(err, peer.ErrWaiting) || errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order)
+	return errors.Is(err, peer.ErrWaiting) || errors.As(err, &behind) || errors.As(err, &clock) ||
+		errors.As(err, &order)
 }
 
 // Ready returns nil when the node can issue IDs.

@@ -122,7 +122,8 @@ func TestDiskOfANodeAlone(t *testing.T) {
 		done := running(t, ctx, n)
 		becomesReady(t, n)
 		status, body, err := n.call(Admin, http.MethodGet, "/api/v1/cluster", "")
-		if told := strings.Contains(string(body), `"disk":{"free":`); err != nil || status != http.StatusOK || told != alone {
+		if told := strings.Contains(string(body), `"disk":{"free":`); err != nil || status != http.StatusOK ||
+			told != alone {
 			t.Errorf("alone %v: %d %s, %v", alone, status, body, err)
 		}
 		stop()
@@ -196,18 +197,25 @@ func TestStopWhileOpening(t *testing.T) {
 	n := newNode(t, c)
 	ctx, stop := context.WithCancel(t.Context())
 	done := running(t, ctx, n)
-	for path, want := range map[string]int{"/livez": 200, "/readyz": 503, "/api/v1/ids/5": 200, "/api/v1/sequencers": 503} {
+	for path, want := range map[string]int{
+		"/livez": 200, "/readyz": 503, "/api/v1/ids/5": 200,
+		"/api/v1/sequencers": 503,
+	} {
 		if status, body, err := n.call(Admin, http.MethodGet, path, ""); err != nil || status != want {
 			t.Errorf("%s = %d %s, %v; want %d", path, status, body, err, want)
 		}
 	}
 	const named = "/api/v1/sequencers/orders"
-	for _, path := range []string{"/api/v1/id", "/api/v1/ids", named + "/id", named + "/ids", named + "/attach", named + "/detach"} {
+	for _, path := range []string{
+		"/api/v1/id", "/api/v1/ids", named + "/id", named + "/ids", named + "/attach",
+		named + "/detach",
+	} {
 		if status, body, err := n.call(Admin, http.MethodPost, path, ""); err != nil || status != 503 {
 			t.Errorf("%s = %d %s, %v; want 503", path, status, body, err)
 		}
 	}
-	if status, body, err := n.call(Admin, http.MethodPost, "/api/v1/sequencers", `{"name":"orders"}`); err != nil || status != 503 {
+	if status, body, err := n.call(Admin, http.MethodPost, "/api/v1/sequencers", `{"name":"orders"}`); err != nil ||
+		status != 503 {
 		t.Errorf("creating = %d %s, %v; want 503", status, body, err)
 	}
 	if status, body, err := n.call(Admin, http.MethodDelete, named, ""); err != nil || status != 503 {
@@ -286,8 +294,10 @@ func TestShutdownTimeout(t *testing.T) {
 
 func TestURL(t *testing.T) {
 	for addr, want := range map[string]string{
-		"0.0.0.0:8080": "http://localhost:8080", "[::]:8080": "http://localhost:8080", "127.0.0.1:80": "http://localhost:80",
-		":8080": "http://localhost:8080", "10.0.0.1:8080": "http://10.0.0.1:8080", "[fe80::1]:8080": "http://[fe80::1]:8080",
+		"0.0.0.0:8080": "http://localhost:8080", "[::]:8080": "http://localhost:8080",
+		"127.0.0.1:80": "http://localhost:80",
+		":8080":        "http://localhost:8080", "10.0.0.1:8080": "http://10.0.0.1:8080",
+		"[fe80::1]:8080": "http://[fe80::1]:8080",
 	} {
 		if got := URL(addr, false); got != want {
 			t.Errorf("the URL of %s is %s, want %s", addr, got, want)

@@ -10,15 +10,16 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-// outage tells of a node that stops giving IDs, once, and once more when it gives them again. The zero value is of a node
-// that has given none yet.
+// outage tells of a node that stops giving IDs, once, and once more when it gives them again. The zero value is of a
+// node that has given none yet.
 type outage struct {
 	gave  bool      // it has been ready
 	since time.Time // since when it is not; zero: it is
 	told  bool
 }
 
-// settling is how long a node must give no IDs before it tells: one that begins anew as a member is not ready for a moment.
+// settling is how long a node must give no IDs before it tells: one that begins anew as a member is not ready for a
+// moment.
 const settling = 2 * time.Second
 
 // look notes whether the node is ready, nil, or why not.
@@ -38,7 +39,8 @@ func (o *outage) look(log *slog.Logger, now time.Time, why error) {
 		if calls.CodeOf(why) == codes.Detached {
 			level = slog.LevelWarn // somebody wanted that
 		}
-		log.Log(context.Background(), level, "this node gives no IDs", "since", o.since.UTC().Format(time.RFC3339), "code", calls.CodeOf(why), "why", Why(why))
+		log.Log(context.Background(), level, "this node gives no IDs", "since", o.since.UTC().Format(time.RFC3339),
+			"code", calls.CodeOf(why), "why", Why(why))
 	}
 }
 

@@ -57,7 +57,8 @@ func (n *Node) api(p *auth.Policy, options ...httpapi.Option) http.Handler {
 
 func (n *Node) http(a Address, secure *tls.Config, handler http.Handler) *protocolServer {
 	s := newHTTP(httpapi.WithCluster(n.service, handler), n.budget(a), secure, log.New(httpErrors{n, a}, "", 0))
-	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }} // it has stopped listening
+	// it has stopped listening
+	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }}
 	if secure != nil {
 		p.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
 	}
@@ -80,7 +81,8 @@ func (n *Node) grpc(secure *tls.Config) *protocolServer {
 		options = append(options, grpc.Creds(grpcapi.Timely(shakenHands{credentials.NewTLS(secure.Clone()), n})))
 	}
 	s := grpcapi.New(n.service, &auth.Policy{Tokens: n.tokens}, options...)
-	return &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() {}} // Shutdown has cut off the calls that took too long
+	// Shutdown has cut off the calls that took too long
+	return &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() {}}
 }
 
 // redis serves Redis clients.

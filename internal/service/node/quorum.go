@@ -53,8 +53,8 @@ func (n *Node) startQuorum() error {
 	return err
 }
 
-// Kill ends a node with a quorum as kill -9 does: it answers no caller, and gives nothing back to the store. Run returns
-// soon after its ctx has ended.
+// Kill ends a node with a quorum as kill -9 does: it answers no caller, and gives nothing back to the store. Run
+// returns soon after its ctx has ended.
 func (n *Node) Kill() {
 	n.Stop()
 	n.quorum.Kill()

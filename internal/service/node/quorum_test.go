@@ -121,7 +121,8 @@ func TestQuorum(t *testing.T) {
 	done := running(t, ctx, n)
 
 	waitFor(t, func() error {
-		if status, body, err := n.call(Public, http.MethodGet, "/readyz", ""); status != 503 || !strings.Contains(string(body), "waiting for b:7420") {
+		if status, body, err := n.call(Public, http.MethodGet, "/readyz", ""); status != 503 ||
+			!strings.Contains(string(body), "waiting for b:7420") {
 			return fmt.Errorf("/readyz = %d %s, %w", status, body, err)
 		}
 		return nil
@@ -138,13 +139,15 @@ func TestQuorum(t *testing.T) {
 		if method == http.MethodPost {
 			sent = `{"machines":["b:7420","c:7420"]}`
 		}
-		if status, body, err := n.call(Admin, method, path, sent); err != nil || status != 200 || !strings.Contains(string(body), want) {
+		if status, body, err := n.call(Admin, method, path, sent); err != nil || status != 200 ||
+			!strings.Contains(string(body), want) {
 			t.Errorf("%s = %d %s, %v", target, status, body, err)
 		}
 	}
 	q.opens(nil)
 	becomesReady(t, n)
-	if status, body, err := n.call(Admin, http.MethodGet, "/api/v1/cluster", ""); err != nil || !strings.Contains(string(body), `"quorum":{`) {
+	if status, body, err := n.call(Admin, http.MethodGet, "/api/v1/cluster", ""); err != nil ||
+		!strings.Contains(string(body), `"quorum":{`) {
 		t.Errorf("the status is %d %s, %v; want the quorum in it", status, body, err)
 	}
 	stop()
@@ -270,7 +273,8 @@ func TestQuorumConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.member.Leave()
-	if got.Dir != c.DataDir || got.Version != "v1.2.3" || got.Logger == nil || got.KeyFile != "firn.key" || got.Node() != "east-1" {
+	if got.Dir != c.DataDir || got.Version != "v1.2.3" || got.Logger == nil || got.KeyFile != "firn.key" ||
+		got.Node() != "east-1" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -21,7 +21,8 @@ func TestCallersDoNotForceTraces(t *testing.T) {
 		{"", 0, 0, 0},
 		{"", 1, calls, calls},
 		{"00-0af7651916cd43dd8448eb211c80319c-00000000000000a1-01", 0, 0, 0},
-		{"00-00000000000000010000000000000000-00000000000000a1-01", 0.1, calls / 20, calls / 5}, // an ID that a sampler by ID takes
+		// an ID that a sampler by ID takes
+		{"00-00000000000000010000000000000000-00000000000000a1-01", 0.1, calls / 20, calls / 5},
 		{"00-0af7651916cd43ddffffffffffffffff-00000000000000a1-01", 0.1, calls / 20, calls / 5},
 		{"00-0af7651916cd43dd8448eb211c80319c-00000000000000a1-01", 1, calls, calls},
 		{"00-0af7651916cd43dd8448eb211c80319c-00000000000000a1-00", 1, 0, 0}, // its caller does not want it
@@ -36,7 +37,8 @@ func TestCallersDoNotForceTraces(t *testing.T) {
 			handler.ServeHTTP(httptest.NewRecorder(), r)
 		}
 		if n := len(spans.GetSpans()); n < tt.least || n > tt.most {
-			t.Errorf("traceparent %q, ratio %v: %d of %d calls were traced; want %d to %d", tt.parent, tt.ratio, n, calls, tt.least, tt.most)
+			t.Errorf("traceparent %q, ratio %v: %d of %d calls were traced; want %d to %d", tt.parent, tt.ratio, n,
+				calls, tt.least, tt.most)
 		}
 	}
 }

@@ -20,7 +20,8 @@ func (n *Node) keepSecret() (remove func()) {
 	}
 	n.secret.Kept(path, err)
 	if err != nil {
-		n.log.Warn("nobody can administer this node, because it can't write its secret to a file; give it a file of tokens instead", "err", err)
+		n.log.Warn("nobody can administer this node, because it can't write its secret to a file; give it a file of "+
+			"tokens instead", "err", err)
 		return func() {}
 	}
 	n.log.Info("anyone who can read this file can administer this node", "secret", path)

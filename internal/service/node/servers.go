@@ -101,7 +101,10 @@ func (n *Node) Listen() (err error) {
 	if err := n.begin(); err != nil {
 		return err
 	}
-	serves := map[Address]func(*tls.Config) *protocolServer{Public: n.public, Admin: n.admin, GRPC: n.grpc, Redis: n.redis, Metrics: n.probes}
+	serves := map[Address]func(*tls.Config) *protocolServer{
+		Public: n.public, Admin: n.admin, GRPC: n.grpc,
+		Redis: n.redis, Metrics: n.probes,
+	}
 	for _, one := range n.config.addresses() {
 		l, err := n.listenOn(one.Address, one.at)
 		if err != nil {
@@ -160,7 +163,8 @@ func (s *servers) stop(within time.Duration) {
 					return
 				}
 				if within > 0 {
-					s.log.Warn("cut off calls that took too long to finish", "protocol", one.log, "shutdown_timeout", within)
+					s.log.Warn("cut off calls that took too long to finish", "protocol", one.log,
+						"shutdown_timeout", within)
 				}
 				one.close()
 			})

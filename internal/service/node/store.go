@@ -55,7 +55,8 @@ func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 		if r.err == nil {
 			n.store = r.store
 			if n.quorum == nil {
-				n.forget = n.keepSecret() // now that no other process uses the data directory, and before the node is ready
+				// now that no other process uses the data directory, and before the node is ready
+				n.forget = n.keepSecret()
 			}
 			close(n.opened)
 		}

@@ -50,7 +50,8 @@ func (n *Node) supervised() (end func()) {
 	}
 	s := &supervisor{
 		tell:  func(message string) error { _, err := daemon.SdNotify(false, message); return err },
-		stand: n.standing, draining: n.service.Serving().Done(), stopping: n.config.DrainDelay + n.config.ShutdownTimeout + leaveWithin,
+		stand: n.standing, draining: n.service.Serving().Done(),
+		stopping: n.config.DrainDelay + n.config.ShutdownTimeout + leaveWithin,
 		watchdog: watchdog, log: n.log,
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -104,7 +104,10 @@ func TestAStartIsExtendedWhileTheNodeAnswers(t *testing.T) {
 	s := &supervisor{stand: stuckAfter(35*time.Second, false)}
 	supervise(t, s, func(w *told, _ func()) {
 		time.Sleep(time.Hour)
-		want := []string{"0s EXTEND_TIMEOUT_USEC=30000000", "10s EXTEND_TIMEOUT_USEC=30000000", "20s EXTEND_TIMEOUT_USEC=30000000", "30s EXTEND_TIMEOUT_USEC=30000000"}
+		want := []string{
+			"0s EXTEND_TIMEOUT_USEC=30000000", "10s EXTEND_TIMEOUT_USEC=30000000",
+			"20s EXTEND_TIMEOUT_USEC=30000000", "30s EXTEND_TIMEOUT_USEC=30000000",
+		}
 		if got := w.with("EXTEND"); !slices.Equal(got, want) {
 			t.Errorf("asked for more time at %q; want %q", got, want)
 		}
@@ -149,7 +152,8 @@ func TestShortWatchdogsAndNone(t *testing.T) {
 		supervise(t, s, func(w *told, _ func()) {
 			time.Sleep(time.Second)
 			if pings := len(w.with("WATCHDOG")); pings < tt.least || tt.least == 0 && pings > 0 {
-				t.Errorf("a watchdog of %v is pinged %d times in a second; want at least %d", tt.watchdog, pings, tt.least)
+				t.Errorf("a watchdog of %v is pinged %d times in a second; want at least %d", tt.watchdog,
+					pings, tt.least)
 			}
 		})
 	}

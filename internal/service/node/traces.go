@@ -42,7 +42,8 @@ func openTraces(endpoint string, ratio float64, version string, log *slog.Logger
 	}
 	about, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "firn"), attribute.String("service.version", version)),
-		resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv()) // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
+		// OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
+		resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("can't describe this process to the traces: %w", err)
 	}
@@ -52,7 +53,9 @@ func openTraces(endpoint string, ratio float64, version string, log *slog.Logger
 
 func newTraces(to sdk.TracerProviderOption, ratio float64, about *resource.Resource) *traces {
 	return &traces{
-		sdk.NewTracerProvider(to, sdk.WithResource(about), sdk.WithSampler(sdk.ParentBased(incoming{sdk.TraceIDRatioBased(ratio)}, sdk.WithRemoteParentSampled(callers(ratio))))),
+		sdk.NewTracerProvider(to, sdk.WithResource(about),
+			sdk.WithSampler(sdk.ParentBased(incoming{sdk.TraceIDRatioBased(ratio)},
+				sdk.WithRemoteParentSampled(callers(ratio))))),
 		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}),
 	}
 }
@@ -67,8 +70,8 @@ func (c incoming) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
 	return c.Sampler.ShouldSample(p)
 }
 
-// callers follows callers who say that their trace is sampled, for this share of the calls: anybody can say so, and make trace IDs
-// that a sampler by trace ID takes.
+// callers follows callers who say that their trace is sampled, for this share of the calls: anybody can say so, and
+// make trace IDs that a sampler by trace ID takes.
 type callers float64
 
 func (c callers) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
@@ -88,7 +91,8 @@ func (t *traces) web(handler http.Handler) http.Handler {
 	}
 	return otelhttp.NewHandler(handler, "",
 		otelhttp.WithSpanNameFormatter(spanName),
-		otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.carried), otelhttp.WithMeterProvider(noMetrics.MeterProvider{}),
+		otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.carried),
+		otelhttp.WithMeterProvider(noMetrics.MeterProvider{}),
 		otelhttp.WithFilter(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }))
 }
 
@@ -105,7 +109,8 @@ func spanName(_ string, r *http.Request) string {
 // options returns the options of otelgrpc.
 func (t *traces) options() []otelgrpc.Option {
 	return []otelgrpc.Option{
-		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.carried), otelgrpc.WithMeterProvider(noMetrics.MeterProvider{}),
+		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.carried),
+		otelgrpc.WithMeterProvider(noMetrics.MeterProvider{}),
 		otelgrpc.WithFilter(filters.Not(filters.HealthCheck())),
 	}
 }
@@ -133,7 +138,8 @@ func (t *traces) onward(transport http.RoundTripper) http.RoundTripper {
 	}
 	return otelhttp.NewTransport(transport,
 		otelhttp.WithSpanNameFormatter(func(string, *http.Request) string { return "ask another node" }),
-		otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.carried), otelhttp.WithMeterProvider(noMetrics.MeterProvider{}))
+		otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.carried),
+		otelhttp.WithMeterProvider(noMetrics.MeterProvider{}))
 }
 
 // close sends the remaining spans.

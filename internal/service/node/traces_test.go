@@ -32,7 +32,9 @@ type receiver struct {
 	came chan *spans.Span
 }
 
-func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (r *receiver) Export(_ context.Context,
+	request *collector.ExportTraceServiceRequest,
+) (*collector.ExportTraceServiceResponse, error) {
 	for _, of := range request.ResourceSpans {
 		for _, scope := range of.ScopeSpans {
 			for _, s := range scope.Spans {
@@ -123,7 +125,8 @@ func TestTraces(t *testing.T) {
 		got[names[fmt.Sprintf("%x", s.ParentSpanId)]+" > "+s.Name] = true
 	}
 	want := []string{
-		"a2 > POST /api/v1/id", "a3 > POST /api/v1/sequencers", "POST /api/v1/sequencers > etcdserverpb.KV/Txn", "a4 > firn.v1.Firn/Next",
+		"a2 > POST /api/v1/id", "a3 > POST /api/v1/sequencers", "POST /api/v1/sequencers > etcdserverpb.KV/Txn",
+		"a4 > firn.v1.Firn/Next",
 	}
 	for _, w := range want {
 		if !got[w] {
@@ -137,8 +140,8 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// A call that another node answers is one trace: its span there is under that of the request to the other node, which is under
-// that of the call.
+// A call that another node answers is one trace: its span there is under that of the request to the other node, which
+// is under that of the call.
 func TestTracesGoOnToOtherNodes(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	traces := newTraces(sdk.WithSyncer(kept), 1, nil)
@@ -156,7 +159,8 @@ func TestTracesGoOnToOtherNodes(t *testing.T) {
 		}
 	})))
 	defer s.Close()
-	if answer, err := http.Post(s.URL+"/api/v1/sequencers/orders/id", "", nil); err != nil || answer.Body.Close() != nil {
+	if answer, err := http.Post(s.URL+"/api/v1/sequencers/orders/id", "", nil); err != nil ||
+		answer.Body.Close() != nil {
 		t.Fatal(err)
 	}
 	s.Close() // once the spans have ended

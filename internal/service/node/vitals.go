@@ -17,8 +17,8 @@ func (n *Node) vitals() peer.Vitals {
 	return v
 }
 
-// reachedAt returns where others reach a node that listens, by protocol: http and admin are URLs. A Unix socket's address is
-// as in its setting: only users of the machine reach it.
+// reachedAt returns where others reach a node that listens, by protocol: http and admin are URLs. A Unix socket's
+// address is as in its setting: only users of the machine reach it.
 func (n *Node) reachedAt() map[string]string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -34,7 +34,12 @@ func (n *Node) reachedAt() map[string]string {
 		at        Address
 		listen    string
 		forPeople string
-	}{{"http", Public, c.HTTPAddr, scheme}, {"admin", Admin, c.AdminAddr, scheme}, {"grpc", GRPC, c.GRPCAddr, ""}, {"redis", Redis, c.RedisAddr, ""}} {
+	}{
+		{"http", Public, c.HTTPAddr, scheme},
+		{"admin", Admin, c.AdminAddr, scheme},
+		{"grpc", GRPC, c.GRPCAddr, ""},
+		{"redis", Redis, c.RedisAddr, ""},
+	} {
 		switch at := n.Addr(one.at); {
 		case one.listen == "":
 		case unixsocket.Is(at):

@@ -1,5 +1,5 @@
-// Package pages serves web pages whose files are in the program. A page can load files from its own server only and run no
-// other script, and no other site can show it in a frame.
+// Package pages serves web pages whose files are in the program. A page can load files from its own server only and run
+// no other script, and no other site can show it in a frame.
 package pages
 
 import (
@@ -20,14 +20,16 @@ import (
 
 // Secure sets the headers that protect a page. Images are the sources that it may show images from, such as 'self'.
 func Secure(h http.Header, images string) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src "+images+"; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; img-src "+images+"; connect-src 'self'; "+
+			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
-// Redirect sends browsers on to a path relative to the one that they asked for. A proxy may have taken a prefix off that one.
+// Redirect sends browsers on to a path relative to the one that they asked for. A proxy may have taken a prefix off
+// that one.
 func Redirect(to string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", to)
@@ -64,8 +66,8 @@ func (all Files) Read(fsys fs.FS, dir string) {
 	}
 }
 
-// Serve answers with a file below a root; its index.html is at the root itself. It returns false, and does not answer, if
-// there is no such file.
+// Serve answers with a file below a root; its index.html is at the root itself. It returns false, and does not answer,
+// if there is no such file.
 func (all Files) Serve(w http.ResponseWriter, r *http.Request, root string) bool {
 	name, below := strings.CutPrefix(r.URL.Path, root)
 	switch name {
@@ -90,8 +92,8 @@ type File struct {
 	plain func() []byte // data, decompressed at the first call; nil: data is not compressed
 }
 
-// New returns a file; the end of its name tells its type. Data is compressed by gzip if the name ends in .gz, which the file
-// is then served without.
+// New returns a file; the end of its name tells its type. Data is compressed by gzip if the name ends in .gz, which the
+// file is then served without.
 func New(name string, data []byte) *File {
 	sum := sha256.Sum256(data)
 	name, zipped := strings.CutSuffix(name, ".gz")
@@ -133,8 +135,8 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// unzipped reads a compressed file as it was before. It is decompressed when it is read: an answer without a body needs only
-// its length.
+// unzipped reads a compressed file as it was before. It is decompressed when it is read: an answer without a body needs
+// only its length.
 type unzipped struct {
 	file *File
 	at   int64

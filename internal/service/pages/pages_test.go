@@ -37,14 +37,17 @@ func TestDecompressedOnce(t *testing.T) {
 	}
 	if w := ask(http.MethodHead); w.Header().Get("Content-Length") != "170000" {
 		t.Errorf("its length is %q", w.Header().Get("Content-Length"))
-	} else if again := ask(http.MethodGet, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified {
+	} else if again := ask(http.MethodGet, "If-None-Match",
+		w.Header().Get("ETag")); again.Code != http.StatusNotModified {
 		t.Errorf("it has changed: %d", again.Code)
 	}
 	ask(http.MethodGet, "Accept-Encoding", "gzip")
-	if w := ask(http.MethodGet, "Range", "bytes=200000-"); w.Code != http.StatusRequestedRangeNotSatisfiable || calls != 0 {
+	if w := ask(http.MethodGet, "Range", "bytes=200000-"); w.Code != http.StatusRequestedRangeNotSatisfiable ||
+		calls != 0 {
 		t.Errorf("what needs no content: %d, and it was read %d times", w.Code, calls)
 	}
-	if w := ask(http.MethodGet, "Range", "bytes=169995-"); w.Code != http.StatusPartialContent || w.Body.String() != "file\n" {
+	if w := ask(http.MethodGet, "Range", "bytes=169995-"); w.Code != http.StatusPartialContent ||
+		w.Body.String() != "file\n" {
 		t.Errorf("a part is %d %q", w.Code, w.Body)
 	}
 	if w := ask(http.MethodGet); w.Body.String() != text {

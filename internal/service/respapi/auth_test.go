@@ -56,7 +56,10 @@ func TestAuth(t *testing.T) {
 		noAuth    = "-NOAUTH Authentication required."
 		wrong     = "-WRONGPASS invalid username-password pair or user is disabled: unknown token"
 		id        = "1152921504606846976"
-		helloWant = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+		helloWant = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> " +
+			"AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol " +
+			"version at " +
+			"the same time"
 	)
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -77,7 +80,11 @@ func TestAuth(t *testing.T) {
 		{"HELLO 3", helloWant},
 		{"HELLO 3 AUTH any wrong\r\nINCR default", wrong + "\n" + noAuth},
 		{"HELLO 3 AUTH any \"\"\r\nINCR default", wrong + "\n" + noAuth},
-		{"HELLO 3 AUTH any s3cret SETNAME \"a b\"\r\nINCR default", "-ERR Client names cannot contain spaces, newlines or special characters, nor have more than 128 bytes.\n" + noAuth},
+		{
+			"HELLO 3 AUTH any s3cret SETNAME \"a b\"\r\nINCR default",
+			"-ERR Client names cannot contain spaces, newlines or special characters, nor have more than 128 bytes.\n" +
+				noAuth,
+		},
 	} {
 		s := newServerWith(newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), logger)
 		got := replies(t, s, tt.says+"\r\n")
@@ -89,7 +96,8 @@ func TestAuth(t *testing.T) {
 		}
 	}
 	s := newServerWith(newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), nil)
-	if got := replies(t, s, "HELLO 3 AUTH any s3cret\r\nINCR default\r\n"); !strings.HasPrefix(got, `{"server" "firn" `) || !strings.HasSuffix(got, "\n"+id) {
+	if got := replies(t, s, "HELLO 3 AUTH any s3cret\r\nINCR default\r\n"); !strings.HasPrefix(got,
+		`{"server" "firn" `) || !strings.HasSuffix(got, "\n"+id) {
 		t.Error(got)
 	}
 }
@@ -114,7 +122,8 @@ func TestAuditTrail(t *testing.T) {
 		if tt.call != "" {
 			want = "who=(anonymous) remote=:0 protocol=redis call=" + tt.call + " outcome=unauthenticated\n"
 		}
-		if got := trail.String(); !strings.HasSuffix(got, want) || (want == "") != (got == "") || strings.Contains(got, "wr0ng") {
+		if got := trail.String(); !strings.HasSuffix(got, want) || (want == "") != (got == "") ||
+			strings.Contains(got, "wr0ng") {
 			t.Errorf("%s: the trail says %q; want %q", tt.says, got, want)
 		}
 	}
@@ -123,7 +132,8 @@ func TestAuditTrail(t *testing.T) {
 // A token whose calls take long leaves room for those of others.
 func TestNoTokenTakesAllCalls(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	entries := fmt.Sprintf("- {name: slow, sha256: %s, allow: [issue]}\n- {name: quick, sha256: %s, allow: [issue]}\n", auth.Hash("slow"), auth.Hash("quick"))
+	entries := fmt.Sprintf("- {name: slow, sha256: %s, allow: [issue]}\n- {name: quick, sha256: %s, allow: [issue]}\n",
+		auth.Hash("slow"), auth.Hash("quick"))
 	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +151,8 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			}
 			return nil
 		}
-		s := New(calls.New(new(servertest.Member), calls.Options{Default: m, MaxCalls: 16}), &auth.Policy{Tokens: known}, nil)
+		s := New(calls.New(new(servertest.Member), calls.Options{Default: m, MaxCalls: 16}),
+			&auth.Policy{Tokens: known}, nil)
 		ask := func(who string) string { return replies(t, s, "AUTH "+who+"\r\nINCR default\r\n") }
 		var all sync.WaitGroup
 		var refused atomic.Int64

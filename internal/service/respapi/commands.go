@@ -30,23 +30,61 @@ type command struct {
 func all() []command {
 	const many = maxArgs
 	return []command{
-		{name: "auth", least: 1, most: 2, open: true, run: (*conn).auth, usage: "[name] token", summary: "Send a token; the name does not matter."},
-		{name: "client", least: 1, most: many, run: (*conn).client, usage: "SETNAME|GETNAME|SETINFO|ID|NO-EVICT|NO-TOUCH ...", summary: "Accepts what clients say about themselves."},
-		{name: "command", most: many, run: (*conn).command, usage: "[COUNT|INFO|DOCS [name ...]]", summary: "List the commands."},
-		{name: "config", least: 1, most: many, run: (*conn).config, usage: "GET name ...", summary: "Settings that redis-benchmark reads; nothing can be configured."},
+		{
+			name: "auth", least: 1, most: 2, open: true, run: (*conn).auth, usage: "[name] token",
+			summary: "Send a token; the name does not matter.",
+		},
+		{
+			name: "client", least: 1, most: many, run: (*conn).client,
+			usage:   "SETNAME|GETNAME|SETINFO|ID|NO-EVICT|NO-TOUCH ...",
+			summary: "Accepts what clients say about themselves.",
+		},
+		{
+			name: "command", most: many, run: (*conn).command, usage: "[COUNT|INFO|DOCS [name ...]]",
+			summary: "List the commands.",
+		},
+		{
+			name: "config", least: 1, most: many, run: (*conn).config, usage: "GET name ...",
+			summary: "Settings that redis-benchmark reads; nothing can be configured.",
+		},
 		{name: "echo", least: 1, most: 1, run: (*conn).echo, usage: "message", summary: "Return the message."},
-		{name: "firn.decode", least: 1, most: 4, key: 1, run: (*conn).decode, usage: "[sequencer] id, or sequencer id form [as]", summary: "Decode an ID, in any form: its time, node and sequence."},
-		{name: "firn.id", least: 1, most: 2, key: 1, run: (*conn).takeID, usage: "sequencer [form]", summary: "Take an ID, as text: exact in every client."},
-		{name: "firn.ids", least: 2, most: 3, key: 1, run: (*conn).takeIDs, usage: "sequencer count [form]", summary: "Take count IDs in ascending order, as texts: exact in every client."},
-		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "Take an ID, or count IDs in ascending order, as integers" + inexact("FIRN.ID and FIRN.IDS")},
-		{name: "hello", most: many, open: true, run: (*conn).hello, usage: "[2|3 [AUTH name token] [SETNAME name]]", summary: "Select RESP2 or RESP3."},
-		{name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer", summary: "Take an ID, as an integer" + inexact("FIRN.ID")},
-		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer 1", summary: "Take an ID, as INCR does; by another number is an error" + inexact("FIRN.ID")},
+		{
+			name: "firn.decode", least: 1, most: 4, key: 1, run: (*conn).decode,
+			usage:   "[sequencer] id, or sequencer id form [as]",
+			summary: "Decode an ID, in any form: its time, node and sequence.",
+		},
+		{
+			name: "firn.id", least: 1, most: 2, key: 1, run: (*conn).takeID, usage: "sequencer [form]",
+			summary: "Take an ID, as text: exact in every client.",
+		},
+		{
+			name: "firn.ids", least: 2, most: 3, key: 1, run: (*conn).takeIDs, usage: "sequencer count [form]",
+			summary: "Take count IDs in ascending order, as texts: exact in every client.",
+		},
+		{
+			name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]",
+			summary: "Take an ID, or count IDs in ascending order, as integers" + inexact("FIRN.ID and FIRN.IDS"),
+		},
+		{
+			name: "hello", most: many, open: true, run: (*conn).hello, usage: "[2|3 [AUTH name token] [SETNAME name]]",
+			summary: "Select RESP2 or RESP3.",
+		},
+		{
+			name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer",
+			summary: "Take an ID, as an integer" + inexact("FIRN.ID"),
+		},
+		{
+			name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer 1",
+			summary: "Take an ID, as INCR does; by another number is an error" + inexact("FIRN.ID"),
+		},
 		{name: "info", most: many, run: (*conn).info, usage: "[section ...]", summary: "Show the state of the server."},
 		{name: "ping", most: 1, run: (*conn).ping, usage: "[message]", summary: "PONG, or the message."},
 		{name: "quit", most: many, open: true, run: (*conn).bye, summary: "Close the connection."},
 		{name: "reset", open: true, run: (*conn).again, summary: "Reset the connection to its initial state."},
-		{name: "select", least: 1, most: 1, run: (*conn).choose, usage: "number", summary: "Accepted; all databases are the same."},
+		{
+			name: "select", least: 1, most: 1, run: (*conn).choose, usage: "number",
+			summary: "Accepted; all databases are the same.",
+		},
 	}
 }
 
@@ -73,7 +111,8 @@ func (c *conn) do(args [][]byte) {
 	case !ok:
 		c.fail("ERR", unknown(args))
 	case len(args)-1 < k.least || len(args)-1 > k.most:
-		c.fail("ERR", fmt.Sprintf("wrong number of arguments for '%s' command; want %s %s", k.name, strings.ToUpper(k.name), k.usage))
+		c.fail("ERR", fmt.Sprintf("wrong number of arguments for '%s' command; want %s %s", k.name,
+			strings.ToUpper(k.name), k.usage))
 	default:
 		k.run(c, args[1:])
 	}
@@ -114,7 +153,8 @@ func unknown(args [][]byte) string {
 
 // unknownSubcommand answers a subcommand that does not exist.
 func (c *conn) unknownSubcommand(command string, arg []byte) {
-	c.fail("ERR", fmt.Sprintf("unknown subcommand '%.128s'; want %s %s", arg, strings.ToUpper(command), c.s.commands[command].usage))
+	c.fail("ERR", fmt.Sprintf("unknown subcommand '%.128s'; want %s %s", arg, strings.ToUpper(command),
+		c.s.commands[command].usage))
 }
 
 // command is COMMAND. COMMAND and COMMAND INFO answer as Redis 2.8 did, which all clients understand.

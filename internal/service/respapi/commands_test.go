@@ -17,39 +17,84 @@ import (
 // Every command, with the answer in RESP2 and, where it is another, in RESP3.
 func TestCommands(t *testing.T) {
 	const id, id2, id3 = "1152921504606846976", "1152921504606846977", "1152921504606846978"
-	const decoded = `"time" "2022-06-28T16:07:40.105Z" "id_str" "1541815603606036480" "id" 1541815603606036480 "unix_ms" 1656432460105 "tick" 367597485448 ` +
+	const decoded = `"time" "2022-06-28T16:07:40.105Z" "id_str" "1541815603606036480" "id" 1541815603606036480 ` +
+		`"unix_ms" 1656432460105 "tick" 367597485448 ` +
 		`"datacenter" 11 "node" 26 "node_id" 378 "sequence" 0`
 	decodedUUID := strings.Replace(decoded, `"id"`, `"text" "0181ab11-8149-7000-9565-a11f6217a000" "id"`, 1)
-	const incrDocs = `"summary" "Take an ID, as an integer. Clients in JavaScript round integers above 2^53, so that IDs repeat: use FIRN.ID there." ` +
+	const incrDocs = `"summary" "Take an ID, as an integer. Clients in JavaScript round integers above 2^53, so that ` +
+		`IDs repeat: use FIRN.ID there." ` +
 		`"since" "1.0.0" "group" "firn"`
-	const hello = `"server" "firn" "version" "7.0.0" "proto" %d "id" 7 "mode" "standalone" "role" "master" "modules" [] "cluster" "fj4ltw4x"`
+	const hello = `"server" "firn" "version" "7.0.0" "proto" %d "id" 7 "mode" "standalone" "role" "master" "modules" ` +
+		`[] "cluster" "fj4ltw4x"`
 	for _, tt := range []struct{ says, resp2, resp3 string }{
 		{"INCR default", id, ""},
 		{"incr default", id, ""},
 		{"INCR default\r\nINCR default", id + "\n" + id2, ""},
 		{"INCRBY default 1", id, ""},
-		{"INCRBY default 0", "-ERR can't increment by '0': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
-		{"INCRBY default -5", "-ERR can't increment by '-5': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
-		{"INCRBY default x", "-ERR can't increment by 'x': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
-		{"INCRBY default 100001", "-ERR can't increment by '100001': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS default count for several IDs", ""},
+		{
+			"INCRBY default 0",
+			"-ERR can't increment by '0': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS " +
+				"default count for several IDs", "",
+		},
+		{
+			"INCRBY default -5",
+			"-ERR can't increment by '-5': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS " +
+				"default count for several IDs", "",
+		},
+		{
+			"INCRBY default x",
+			"-ERR can't increment by 'x': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS " +
+				"default count for several IDs", "",
+		},
+		{
+			"INCRBY default 100001",
+			"-ERR can't increment by '100001': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS " +
+				"default count for several IDs", "",
+		},
 		{"INCRBY orders 1", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""}, // not the same, though the first is unquoted in place
+		// not the same, though the first is unquoted in place
+		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""},
 		{"FIRN.ID default", `"` + id + `"`, ""},
 		{"firn.id default\r\nfirn.id default", `"` + id + "\"\n\"" + id2 + `"`, ""},
 		{"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer [form]", ""},
 		{"FIRN.ID default hex\r\nFIRN.ID default hex", "\"1000000000000000\"\n\"1000000000000001\"", ""},
 		{"FIRN.ID default BASE62", `"1NAOLcol8qW"`, ""},
-		{"FIRN.ID default base64", `-ERR no form of IDs is named "base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`, ""},
-		{"FIRN.ID default sealed", "-ERR this node has no keys to seal and open IDs; start it with --seal-key-file, see firn seal-key", ""},
-		{"FIRN.IDS default 2 prefixed", `-ERR the sequencer "default" was created without a prefix; want another form than prefixed`, ""},
+		{
+			"FIRN.ID default base64",
+			`-ERR no form of IDs is named "base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid,` +
+				` sealed`, "",
+		},
+		{
+			"FIRN.ID default sealed",
+			"-ERR this node has no keys to seal and open IDs; start it with --seal-key-file, see firn seal-key", "",
+		},
+		{
+			"FIRN.IDS default 2 prefixed",
+			`-ERR the sequencer "default" was created without a prefix; want another form than prefixed`, "",
+		},
 		{"FIRN.IDS default 2 base32", `["1000000000000" "1000000000001"]`, ""},
 		{"FIRN.DECODE default 1ASD13XH1F800 uuid", "[" + decodedUUID + "]", "{" + decodedUUID + "}"},
-		{"FIRN.DECODE 1000000000000000", `-ERR "1000000000000000" is an ID in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal or as=hex`, ""},
-		{"FIRN.DECODE default 1000000000000000 uuid text", `-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`, ""},
-		{"FIRN.DECODE default 1 text", `-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`, ""},
+		{
+			"FIRN.DECODE 1000000000000000",
+			`-ERR "1000000000000000" is an ID in decimal (1000000000000000) and in hex (1152921504606846976); say ` +
+				`which form it has: as=decimal or as=hex`, "",
+		},
+		{
+			"FIRN.DECODE default 1000000000000000 uuid text",
+			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid,` +
+				` sealed`, "",
+		},
+		{
+			"FIRN.DECODE default 1 text",
+			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid,` +
+				` sealed`, "",
+		},
 		{"FIRN.IDS default 1", `["` + id + `"]`, ""},
 		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},
-		{"FIRN.IDS default", "-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count [form]", ""},
+		{
+			"FIRN.IDS default",
+			"-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count [form]", "",
+		},
 		{"FIRN.IDS default 0", "-ERR count is 0; want a number from 1 to 100000", ""},
 		{"FIRN.IDS default 100001", "-ERR count is 100001; want a number from 1 to 100000", ""},
 		{"FIRN.IDS default many", "-ERR count is 'many'; want a number from 1 to 100000", ""},
@@ -61,12 +106,21 @@ func TestCommands(t *testing.T) {
 		{"FIRN.NEXT default many", "-ERR count is 'many'; want a number from 1 to 100000", ""},
 		{"FIRN.DECODE 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
 		{"FIRN.DECODE default 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
-		{"FIRN.DECODE 12x", `-ERR "12x" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y`, ""},
+		{
+			"FIRN.DECODE 12x",
+			`-ERR "12x" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of ` +
+				`base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 ` +
+				`or 1-0Z8XHYq9t0Y`, "",
+		},
 		{"FIRN.DECODE orders 5", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.ID orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.IDS orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{"INCRBY orders 9", "-ERR can't increment by '9': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS orders count for several IDs", ""},
+		{
+			"INCRBY orders 9",
+			"-ERR can't increment by '9': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS " +
+				"orders count for several IDs", "",
+		},
 		{"FIRN.NEXT orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
@@ -82,15 +136,26 @@ func TestCommands(t *testing.T) {
 		{"HELLO 2 SETNAME me\r\nCLIENT GETNAME", "[" + fmt.Sprintf(hello, 2) + "]\n\"me\"", ""},
 		{"HELLO 3 AUTH any any", "{" + fmt.Sprintf(hello, 3) + "}", ""},
 		{"HELLO 4", `-NOPROTO unsupported protocol version "4"; want 2 or 3`, ""},
-		{"HELLO 2 AUTH a", "-ERR syntax error in HELLO option 'AUTH'; want HELLO [2|3 [AUTH name token] [SETNAME name]]", ""},
+		{
+			"HELLO 2 AUTH a",
+			"-ERR syntax error in HELLO option 'AUTH'; want HELLO [2|3 [AUTH name token] [SETNAME name]]", "",
+		},
 		{"CLIENT GETNAME", "null", ""},
 		{"CLIENT SETNAME me\r\nCLIENT GETNAME\r\nRESET\r\nCLIENT GETNAME", "+OK\n\"me\"\n+RESET\nnull", ""},
-		{`CLIENT SETNAME "a b"`, "-ERR Client names cannot contain spaces, newlines or special characters, nor have more than 128 bytes.", ""},
+		{
+			`CLIENT SETNAME "a b"`,
+			"-ERR Client names cannot contain spaces, newlines or special characters, nor have more than 128 bytes.",
+			"",
+		},
 		{"CLIENT SETINFO LIB-NAME x", "+OK", ""},
 		{"CLIENT NO-EVICT on", "+OK", ""},
 		{"CLIENT NO-TOUCH on", "+OK", ""},
 		{"CLIENT ID", "7", ""},
-		{"CLIENT KILL", "-ERR unknown subcommand 'KILL'; want CLIENT SETNAME|GETNAME|SETINFO|ID|NO-EVICT|NO-TOUCH ...", ""},
+		{
+			"CLIENT KILL",
+			"-ERR unknown subcommand 'KILL'; want CLIENT SETNAME|GETNAME|SETINFO|ID|NO-EVICT|NO-TOUCH ...",
+			"",
+		},
 		{"CONFIG GET save", `["save" ""]`, `{"save" ""}`},
 		{"CONFIG GET appendonly maxmemory", `["appendonly" "no"]`, `{"appendonly" "no"}`},
 		{"CONFIG SET save x", "-ERR unknown subcommand 'SET'; want CONFIG GET name ...", ""},
@@ -127,7 +192,8 @@ func TestIntegersAreWarnedOf(t *testing.T) {
 			continue
 		}
 		reply := talk(s, strings.ToUpper(name)+" default "+strings.Repeat("2", k.least-1)+"\r\n", maxCommand)
-		if warns, integers := strings.Contains(k.summary, "JavaScript"), strings.Contains(reply, ":"); warns != integers {
+		if warns, integers := strings.Contains(k.summary, "JavaScript"),
+			strings.Contains(reply, ":"); warns != integers {
 			t.Errorf("%s replies %q, and its summary is %q", name, reply, k.summary)
 		}
 	}
@@ -143,14 +209,18 @@ func TestKindsOfRESP3(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	all := replies(t, newServer(newCounting()), "INFO\r\n")
-	for _, want := range []string{`# Server\r\nredis_version:7.0.0\r\n`, `# Clients\r\nconnected_clients:0\r\n`, `# Firn\r\nready:yes\r\ncluster:fj4ltw4x\r\nsequencer:default\r\nstate:none\r\n`} {
+	for _, want := range []string{
+		`# Server\r\nredis_version:7.0.0\r\n`, `# Clients\r\nconnected_clients:0\r\n`,
+		`# Firn\r\nready:yes\r\ncluster:fj4ltw4x\r\nsequencer:default\r\nstate:none\r\n`,
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s\nhas no %s", all, want)
 		}
 	}
 	f := newCounting()
 	f.Err = fmt.Errorf("%w: it has\r\nnot joined yet", peer.ErrNotReady)
-	if got := replies(t, newServer(f), "INFO firn\r\n"); strings.Contains(got, "# Server") || !strings.Contains(got, `ready:no\r\nwhy:`+peer.ErrNotReady.Error()+`: it has not joined yet\r\n`) {
+	if got := replies(t, newServer(f), "INFO firn\r\n"); strings.Contains(got, "# Server") ||
+		!strings.Contains(got, `ready:no\r\nwhy:`+peer.ErrNotReady.Error()+`: it has not joined yet\r\n`) {
 		t.Errorf("%s", got)
 	}
 	if got := replies(t, newServer(f), "INFO nothing\r\n"); got != `""` {
@@ -176,12 +246,19 @@ func TestRefusals(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("%w: it has\r\n+not joined", peer.ErrNotReady), "-NOTREADY " + peer.ErrNotReady.Error() + ": it has  +not joined"},
-		{fmt.Errorf("%w: too busy", store.ErrUnavailable), "-UNAVAILABLE " + store.ErrUnavailable.Error() + ": too busy"},
+		{
+			fmt.Errorf("%w: it has\r\n+not joined", peer.ErrNotReady),
+			"-NOTREADY " + peer.ErrNotReady.Error() + ": it has  +not joined",
+		},
+		{
+			fmt.Errorf("%w: too busy", store.ErrUnavailable),
+			"-UNAVAILABLE " + store.ErrUnavailable.Error() + ": too busy",
+		},
 		{errors.New("surprise"), "-INTERNAL surprise"},
 	} {
 		for _, says := range []string{
-			"INCR default", "INCRBY default 1", "FIRN.NEXT default", "FIRN.NEXT default 3", "FIRN.ID default", "FIRN.IDS default 3",
+			"INCR default", "INCRBY default 1", "FIRN.NEXT default", "FIRN.NEXT default 3", "FIRN.ID default",
+			"FIRN.IDS default 3",
 		} {
 			var log bytes.Buffer
 			f := newCounting()
@@ -200,8 +277,10 @@ func TestRefusals(t *testing.T) {
 // Every code has a word that is in the table of the package comment; a word is one word.
 func TestWords(t *testing.T) {
 	for code, want := range map[codes.Code]string{
-		codes.BadRequest: "ERR", codes.Unauthenticated: "NOAUTH", codes.Forbidden: "NOPERM", codes.UnknownSequencer: "UNKNOWNSEQUENCER",
-		codes.RateLimited: "RATELIMITED", codes.NotReady: "NOTREADY", codes.Waiting: "WAITING", codes.Lifetime: "LIFETIME",
+		codes.BadRequest: "ERR", codes.Unauthenticated: "NOAUTH", codes.Forbidden: "NOPERM",
+		codes.UnknownSequencer: "UNKNOWNSEQUENCER",
+		codes.RateLimited:      "RATELIMITED", codes.NotReady: "NOTREADY", codes.Waiting: "WAITING",
+		codes.Lifetime: "LIFETIME",
 	} {
 		if got := code.Redis(); got != want {
 			t.Errorf("%s is %s, want %s", code, got, want)
@@ -214,7 +293,8 @@ func TestIntegersAsTexts(t *testing.T) {
 	for _, texts := range []bool{false, true} {
 		s := newServer(newGenerated(t, firn.Default))
 		s.Texts = texts
-		says := array("INCR", "default") + array("INCRBY", "default", "1") + array("FIRN.NEXT", "default") + array("FIRN.NEXT", "default", "2")
+		says := array("INCR", "default") + array("INCRBY", "default", "1") + array("FIRN.NEXT",
+			"default") + array("FIRN.NEXT", "default", "2")
 		got := talk(s, says, maxCommand)
 		integers, bulks := strings.Count(got, ":"), strings.Count(got, "$")
 		if integers+bulks != 5 || (bulks == 5) != texts || (integers == 5) == texts {
@@ -248,7 +328,8 @@ func TestProtocolErrors(t *testing.T) {
 		strings.Repeat("x", maxCommand): "-ERR Protocol error: too big inline request",
 	} {
 		f := newCounting()
-		if got := replies(t, newServer(f), "PING\r\n"+says+"INCR default\r\n"); got != "+PONG\n"+want || f.Given() != 0 {
+		if got := replies(t, newServer(f), "PING\r\n"+says+"INCR default\r\n"); got != "+PONG\n"+want ||
+			f.Given() != 0 {
 			t.Errorf("%.50q got %s, want %s", says, got, want)
 		}
 	}

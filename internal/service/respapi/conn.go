@@ -45,7 +45,8 @@ type conn struct {
 
 func newConn(s *Server, accepted net.Conn, id int64) *conn {
 	return &conn{
-		s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand), crowded: conns.ProbesOnly(accepted),
+		s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand),
+		crowded: conns.ProbesOnly(accepted),
 	}
 }
 
@@ -145,8 +146,8 @@ func (c *conn) stream() (end func()) {
 	return func() { c.long = nil }
 }
 
-// repeats takes up to most of the commands that follow and are equal, byte for byte, to the one being served, and counts
-// them. Only arrays are compared: an inline command was changed when it was parsed.
+// repeats takes up to most of the commands that follow and are equal, byte for byte, to the one being served, and
+// counts them. Only arrays are compared: an inline command was changed when it was parsed.
 func (c *conn) repeats(most int) (n int) {
 	command := c.in[c.begin-c.size : c.begin]
 	if command[0] != '*' {

@@ -9,8 +9,8 @@ import (
 )
 
 // A command may cost less than reading the clock. So the clock is read after each read from the network, and after each
-// command about IDs, or run of such commands that are answered together: the command took the time between two readings,
-// with untimed commands before it. Other commands are counted, and not timed.
+// command about IDs, or run of such commands that are answered together: the command took the time between two
+// readings, with untimed commands before it. Other commands are counted, and not timed.
 
 // counted returns the commands by name, with what counts each: those about IDs by their names, the others together.
 func (s *Server) counted() map[string]command {

@@ -18,17 +18,26 @@ func newMetered(f calls.Issuer, m calls.Meter) *Server {
 	return New(calls.New(new(servertest.Member), calls.Options{Meter: m, Default: f}), &auth.Policy{}, nil)
 }
 
-// Commands are counted by what they came to, those for IDs by their names; as many as were answered together are timed once.
+// Commands are counted by what they came to, those for IDs by their names; as many as were answered together are timed
+// once.
 func TestCommandsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
 	s := newMetered(newCounting(), m)
-	says := strings.Repeat(array("INCR", "default"), 5) + array("PING") + array("INCR", "orders") + array("INCRBY", "default", "1") +
-		array("INCRBY", "default", "x") + array("firn.next", "default", "7") + strings.Repeat(array("firn.id", "default"), 4) + array("FIRN.IDS", "default", "2") + array("FIRN.DECODE", "5") + array("INCR") + array("GET", "x") + array("hello", "9")
+	says := strings.Repeat(array("INCR", "default"), 5) + array("PING") + array("INCR", "orders") + array("INCRBY",
+		"default", "1") +
+		array("INCRBY", "default", "x") + array("firn.next", "default",
+		"7") + strings.Repeat(array("firn.id", "default"), 4) + array("FIRN.IDS", "default", "2") + array("FIRN.DECODE",
+		"5") + array("INCR") + array("GET", "x") + array("hello", "9")
 	talk(s, says, len(says))
 	m.Wants(t, map[string]int{
-		"redis INCR ok": 5, "redis INCR unknown_sequencer": 1, "redis INCR bad_request": 1, "redis INCRBY ok": 1, "redis INCRBY bad_request": 1,
-		"redis FIRN.NEXT ok": 1, "redis FIRN.ID ok": 4, "redis FIRN.IDS ok": 1, "redis FIRN.DECODE ok": 1, "redis other ok": 1, "redis other bad_request": 2,
-	}, map[string]int{"redis INCR": 3, "redis INCRBY": 2, "redis FIRN.NEXT": 1, "redis FIRN.ID": 1, "redis FIRN.IDS": 1, "redis FIRN.DECODE": 1})
+		"redis INCR ok": 5, "redis INCR unknown_sequencer": 1, "redis INCR bad_request": 1, "redis INCRBY ok": 1,
+		"redis INCRBY bad_request": 1,
+		"redis FIRN.NEXT ok":       1, "redis FIRN.ID ok": 4, "redis FIRN.IDS ok": 1, "redis FIRN.DECODE ok": 1,
+		"redis other ok": 1, "redis other bad_request": 2,
+	}, map[string]int{
+		"redis INCR": 3, "redis INCRBY": 2, "redis FIRN.NEXT": 1, "redis FIRN.ID": 1, "redis FIRN.IDS": 1,
+		"redis FIRN.DECODE": 1,
+	})
 }
 
 // When many are refused at once, each is; when they are tried one by one, each counts for itself.
@@ -51,9 +60,11 @@ func TestRefusedRunsAreCounted(t *testing.T) {
 // Where a token is wanted, commands without one are counted as such.
 func TestCommandsWithoutATokenAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	s := New(calls.New(new(servertest.Member), calls.Options{Meter: m, Default: newCounting()}), &auth.Policy{Tokens: nobodys{}}, nil)
+	s := New(calls.New(new(servertest.Member), calls.Options{Meter: m, Default: newCounting()}),
+		&auth.Policy{Tokens: nobodys{}}, nil)
 	talk(s, array("INCR", "default")+array("PING")+array("AUTH", "x"), 1<<20)
-	m.Wants(t, map[string]int{"redis INCR unauthenticated": 1, "redis other unauthenticated": 2}, map[string]int{"redis INCR": 1})
+	m.Wants(t, map[string]int{"redis INCR unauthenticated": 1, "redis other unauthenticated": 2},
+		map[string]int{"redis INCR": 1})
 }
 
 type nobodys struct{}

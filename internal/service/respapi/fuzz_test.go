@@ -10,11 +10,14 @@ import (
 func FuzzServe(f *testing.F) {
 	for _, s := range []string{
 		strings.Repeat(array("INCR", "default"), 20) + array("INCR", "orders") + array("INCR", "default"),
-		strings.Repeat("INCR default\r\n", 3) + "HELLO 3\r\nFIRN.DECODE 5\r\nCOMMAND DOCS incr\r\nCLIENT GETNAME\r\nRESET\r\nCLIENT GETNAME\r\n",
+		strings.Repeat("INCR default\r\n", 3) +
+			"HELLO 3\r\nFIRN.DECODE 5\r\nCOMMAND DOCS incr\r\nCLIENT GETNAME\r\nRESET\r\nCLIENT GETNAME\r\n",
 		"incr \"default\"\nincr \"default\"\nincr default\"\n",
-		array("INCRBY", "default", "1") + array("FIRN.NEXT", "default", "5") + strings.Repeat(array("firn.id", "default"), 3) + array("firn.ids", "default", "4") + array("get", "a\r\nb", strings.Repeat("x", 300)),
+		array("INCRBY", "default", "1") + array("FIRN.NEXT", "default", "5") + strings.Repeat(array("firn.id",
+			"default"), 3) + array("firn.ids", "default", "4") + array("get", "a\r\nb", strings.Repeat("x", 300)),
 		array("HELLO", "3", "AUTH", "a", "b", "SETNAME", "c") + array("PING", "\x00") + array("QUIT") + array("PING"),
-		"POST / HTTP/1.1\r\n", "*1000000000\r\n", "*1\r\n$536870912\r\n", "COMMAND\r\nCONFIG GET save\r\nSELECT 1\r\nECHO ''\r\n",
+		"POST / HTTP/1.1\r\n", "*1000000000\r\n", "*1\r\n$536870912\r\n",
+		"COMMAND\r\nCONFIG GET save\r\nSELECT 1\r\nECHO ''\r\n",
 	} {
 		f.Add([]byte(s), 1)
 		f.Add([]byte(s), 50)

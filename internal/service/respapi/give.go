@@ -224,7 +224,9 @@ func (c *conn) several(command, name string, wanted []byte, as writing) {
 func (c *conn) incrBy(args [][]byte) {
 	name := c.of(args[0])
 	if string(args[1]) != "1" {
-		c.fail("ERR", fmt.Sprintf("can't increment by '%.30s': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS %.100s count for several IDs", args[1], name))
+		c.fail("ERR",
+			fmt.Sprintf("can't increment by '%.30s': a call gives one ID, and IDs can't be given back; want 1, or "+
+				"FIRN.IDS %.100s count for several IDs", args[1], name))
 		return
 	}
 	c.single("INCRBY", name, c.s.numbers())

@@ -64,7 +64,8 @@ func (c *conn) hello(args [][]byte) {
 				}
 				name, rest = string(rest[1]), rest[2:]
 			default:
-				c.fail("ERR", fmt.Sprintf("syntax error in HELLO option '%.128s'; want HELLO %s", rest[0], c.s.commands["hello"].usage))
+				c.fail("ERR", fmt.Sprintf("syntax error in HELLO option '%.128s'; want HELLO %s", rest[0],
+					c.s.commands["hello"].usage))
 				return
 			}
 		}
@@ -73,7 +74,10 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	if c.who == nil {
-		c.unauthenticated("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time", "HELLO")
+		c.unauthenticated("NOAUTH",
+			"HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> "+
+				"<pass> option can be used to authenticate the client and select the RESP protocol version at the "+
+				"same time", "HELLO")
 		return
 	}
 	c.resp3, c.name = resp3, name
@@ -116,7 +120,9 @@ func (c *conn) named(name []byte) bool {
 		ok = ok && '!' <= b && b <= '~'
 	}
 	if !ok {
-		c.fail("ERR", fmt.Sprintf("Client names cannot contain spaces, newlines or special characters, nor have more than %d bytes.", longestName))
+		c.fail("ERR",
+			fmt.Sprintf("Client names cannot contain spaces, newlines or special characters, nor have more than "+
+				"%d bytes.", longestName))
 	}
 	return ok
 }
@@ -137,7 +143,8 @@ func (c *conn) client(args [][]byte) {
 		}
 	case equal(what, "id") && len(args) == 1:
 		c.integer(c.id)
-	case equal(what, "setinfo") && len(args) == 3, equal(what, "no-evict") && len(args) == 2, equal(what, "no-touch") && len(args) == 2:
+	case equal(what, "setinfo") && len(args) == 3, equal(what, "no-evict") && len(args) == 2,
+		equal(what, "no-touch") && len(args) == 2:
 		c.ok()
 	default:
 		c.unknownSubcommand("client", what)

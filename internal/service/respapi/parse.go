@@ -27,9 +27,9 @@ const (
 	errTooLarge = protocolError("too big request")
 )
 
-// parse finds the command at the beginning of b: it appends its arguments, slices of b, to args, and returns its size in
-// bytes. Size 0 without an error: the command is not complete, and has less than maxCommand bytes so far. Blank lines and
-// empty arrays are commands without arguments. An inline command is changed in place, so parse it only once.
+// parse finds the command at the beginning of b: it appends its arguments, slices of b, to args, and returns its size
+// in bytes. Size 0 without an error: the command is not complete, and has less than maxCommand bytes so far. Blank
+// lines and empty arrays are commands without arguments. An inline command is changed in place, so parse it only once.
 func parse(b []byte, args [][]byte) (all [][]byte, size int, err error) {
 	if len(b) == 0 {
 		return args, 0, nil
@@ -88,7 +88,8 @@ func parseArray(b []byte, args [][]byte) ([][]byte, int, error) {
 	return args, at, nil
 }
 
-// parseLength reads a number and the end of its line. Size 0: it is not complete. Not ok: not a number, or far too large.
+// parseLength reads a number and the end of its line. Size 0: it is not complete. Not ok: not a number, or far too
+// large.
 func parseLength(b []byte) (n, size int, ok bool) {
 	const digits = 9 // more are too large whatever they say
 	from := 0

@@ -98,7 +98,10 @@ func TestParseInPieces(t *testing.T) {
 
 func TestParseAllocatesNothing(t *testing.T) {
 	args := make([][]byte, 0, maxArgs)
-	for _, text := range []string{"*2\r\n$4\r\nINCR\r\n$7\r\ndefault\r\n", "*1024\r\n$16000\r\n", "*1000000000\r\n", "*1\r\n$536870912\r\n"} {
+	for _, text := range []string{
+		"*2\r\n$4\r\nINCR\r\n$7\r\ndefault\r\n", "*1024\r\n$16000\r\n", "*1000000000\r\n",
+		"*1\r\n$536870912\r\n",
+	} {
 		b := []byte(text)
 		if n := testing.AllocsPerRun(100, func() { _, _, _ = parse(b, args) }); n != 0 {
 			t.Errorf("%q allocates %v times", text, n)
@@ -147,7 +150,8 @@ func FuzzParse(f *testing.F) {
 			texts = append(texts, string(a))
 		}
 		if text := array(texts...); len(text) <= maxCommand {
-			if again, _, err := parse([]byte(text), nil); err != nil || fmt.Sprintf("%q", again) != fmt.Sprintf("%q", args) {
+			if again, _, err := parse([]byte(text), nil); err != nil ||
+				fmt.Sprintf("%q", again) != fmt.Sprintf("%q", args) {
 				t.Fatalf("%.200q, sent by a client, are %.200q, %v", args, again, err)
 			}
 		}

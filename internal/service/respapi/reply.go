@@ -95,7 +95,8 @@ func (c *conn) origin() calls.Origin {
 	return calls.Origin{Protocol: "redis", Remote: c.net.RemoteAddr().String()}
 }
 
-// unauthenticated answers a client without a valid token, in the words of Redis. Command is its name in the audit trail.
+// unauthenticated answers a client without a valid token, in the words of Redis. Command is its name in the audit
+// trail.
 func (c *conn) unauthenticated(word, text, command string) {
 	c.s.service.Refuse(c.origin(), command, auth.ErrUnauthenticated)
 	c.fail(word, text)

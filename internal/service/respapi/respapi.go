@@ -1,4 +1,5 @@
-// Package respapi serves a calls.Service over the protocol of Redis, RESP2 and RESP3, so that any Redis client can take IDs.
+// Package respapi serves a calls.Service over the protocol of Redis, RESP2 and RESP3, so that any Redis client can take
+// IDs.
 //
 //	FIRN.ID name [form]       an ID of the sequencer, as a bulk string; "default" is the default one
 //	FIRN.IDS name count [form]
@@ -10,14 +11,14 @@
 //	INCRBY name 1             the same; another number than 1 is an error
 //	FIRN.NEXT name [count]    as FIRN.ID, and with a count as FIRN.IDS, with integers
 //
-// Clients whose numbers are doubles, such as those in JavaScript, round integers above 2^53: different IDs then become the
-// same number. They need the bulk strings.
+// Clients whose numbers are doubles, such as those in JavaScript, round integers above 2^53: different IDs then become
+// the same number. They need the bulk strings.
 //
 // IDs can't be given back: there is no DECR.
 //
-// AUTH, CLIENT, COMMAND, CONFIG GET, ECHO, HELLO, INFO, PING, QUIT, RESET and SELECT answer as Redis does, as far as that
-// makes sense; other commands are unknown. AUTH takes a token, as "AUTH token" or "AUTH anyname token". It is checked again
-// each second, so a revoked token stops working on open connections too.
+// AUTH, CLIENT, COMMAND, CONFIG GET, ECHO, HELLO, INFO, PING, QUIT, RESET and SELECT answer as Redis does, as far as
+// that makes sense; other commands are unknown. AUTH takes a token, as "AUTH token" or "AUTH anyname token". It is
+// checked again each second, so a revoked token stops working on open connections too.
 //
 // An error begins with a word, see docs/errors.md. The limits below New keep clients from using much memory, or a
 // connection without need. Anything that is not a command, or is too large, gets "ERR Protocol error" and ends the
@@ -39,8 +40,8 @@ import (
 
 // Server serves a calls.Service to Redis clients. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
-	// Texts says that INCR, INCRBY and FIRN.NEXT reply with bulk strings instead of integers, which JavaScript rounds. It is set
-	// before Serve.
+	// Texts says that INCR, INCRBY and FIRN.NEXT reply with bulk strings instead of integers, which JavaScript rounds.
+	// It is set before Serve.
 	Texts bool
 
 	service  *calls.Service
@@ -63,9 +64,9 @@ type Server struct {
 
 // New returns a server for callers under a policy. The log may be nil.
 //
-// The listener limits the number of connections. A command has at most 16 KiB and 1024 arguments. A connection is closed
-// when it is idle for 5 minutes, when a command takes more than 30 s to arrive, and when the client does not read its
-// replies for 30 s, or reads a list of IDs slower than calls.LeastTaken.
+// The listener limits the number of connections. A command has at most 16 KiB and 1024 arguments. A connection is
+// closed when it is idle for 5 minutes, when a command takes more than 30 s to arrive, and when the client does not
+// read its replies for 30 s, or reads a list of IDs slower than calls.LeastTaken.
 func New(s *calls.Service, e *auth.Policy, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -87,8 +88,8 @@ const (
 	admitAgain  = time.Second // between two checks of a token
 )
 
-// Serve serves the connections of a listener until Shutdown or Close, when it returns nil. An error is returned when the
-// listener fails for good. Serve closes the listener in any case.
+// Serve serves the connections of a listener until Shutdown or Close, when it returns nil. An error is returned when
+// the listener fails for good. Serve closes the listener in any case.
 func (s *Server) Serve(l net.Listener) error {
 	defer func() { _ = l.Close() }() // closed already, as a rule
 	if !s.track(l) {

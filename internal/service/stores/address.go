@@ -23,23 +23,31 @@ type Address struct {
 }
 
 // schemes are those that an address may begin with.
-var schemes = map[string]Kind{"etcd": Etcd, "etcds": Etcd, "quorum": Quorum, "postgres": Postgres, "postgresql": Postgres, "zookeeper": ZooKeeper, "zookeepers": ZooKeeper}
+var schemes = map[string]Kind{
+	"etcd": Etcd, "etcds": Etcd, "quorum": Quorum, "postgres": Postgres,
+	"postgresql": Postgres, "zookeeper": ZooKeeper, "zookeepers": ZooKeeper,
+}
 
 // whyNot says of services that people ask for why firn keeps nothing in them. docs/stores.md has the sources.
 var whyNot = map[string]string{
-	"redis":  "Redis acknowledges writes before its replicas have them, and a failover loses those",
-	"nats":   "JetStream acknowledges writes before they are on disk, and its key-value store changes one key at a time",
-	"mysql":  "firn has no adapter for MySQL",
-	"k8s":    "objects of Kubernetes change one at a time, and firn needs transactions of several; its etcd is not for applications",
+	"redis": "Redis acknowledges writes before its replicas have them, and a failover loses those",
+	"nats": "JetStream acknowledges writes before they are on disk, and its key-value store changes one key " +
+		"at a time",
+	"mysql": "firn has no adapter for MySQL",
+	"k8s": "objects of Kubernetes change one at a time, and firn needs transactions of several; its etcd is not " +
+		"for applications",
 	"consul": "firn has no adapter for Consul",
 }
 
 // others are further names of those services.
-var others = map[string]string{"rediss": "redis", "valkey": "redis", "tls": "nats", "mariadb": "mysql", "kubernetes": "k8s"}
+var others = map[string]string{
+	"rediss": "redis", "valkey": "redis", "tls": "nats", "mariadb": "mysql",
+	"kubernetes": "k8s",
+}
 
 // Parse reads the address of a store: quorum://HOST:PORT,..., etcd://HOST:PORT,.../PREFIX,
-// zookeeper://HOST:PORT,.../PATH, etcds:// and zookeepers:// for TLS, postgres://USER@HOST:PORT/DATABASE as PostgreSQL's
-// own programs take it, or the path of a directory for an embedded etcd. Its error shows no password.
+// zookeeper://HOST:PORT,.../PATH, etcds:// and zookeepers:// for TLS, postgres://USER@HOST:PORT/DATABASE as
+// PostgreSQL's own programs take it, or the path of a directory for an embedded etcd. Its error shows no password.
 func Parse(text string) (Address, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -67,12 +75,14 @@ func Parse(text string) (Address, error) {
 }
 
 // wanted lists the addresses that there are.
-const wanted = "postgres://user@host:5432/database, zookeeper://host:2181/firn, etcd://host:2379/firn, quorum://host:7420 or a directory"
+const wanted = "postgres://user@host:5432/database, zookeeper://host:2181/firn, etcd://host:2379/firn, " +
+	"quorum://host:7420 or a directory"
 
 func parseDirectory(text string) (Address, error) {
 	switch _, port, err := net.SplitHostPort(text); {
 	case text == "":
-		return Address{}, errors.New("it is empty; want " + wanted) // a variable of a shell that is not set must not begin a new cluster
+		// a variable of a shell that is not set must not begin a new cluster
+		return Address{}, errors.New("it is empty; want " + wanted)
 	case err == nil && !strings.Contains(text, "/") && strings.Trim(port, "0123456789") == "":
 		return Address{}, fmt.Errorf("%.80q does not say what the server is; want %s", text, wanted)
 	}
@@ -83,7 +93,8 @@ func parseDirectory(text string) (Address, error) {
 func (a *Address) parse(rest string) (err error) {
 	rest, query, asks := strings.Cut(rest, "?")
 	if asks || strings.Contains(rest, "#") {
-		return fmt.Errorf("has more than servers and a path (%q); flags such as --%s-ca say the rest", "?"+parameterNames(query), a.Kind)
+		return fmt.Errorf("has more than servers and a path (%q); flags such as --%s-ca say the rest",
+			"?"+parameterNames(query), a.Kind)
 	}
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 { // before the path: a password may have slashes
 		name, _, secret := strings.Cut(rest[:at], ":")
@@ -91,7 +102,8 @@ func (a *Address) parse(rest string) (err error) {
 			return errors.New("has a user; the machines of a quorum know each other by --quorum-key-file")
 		}
 		if secret {
-			return fmt.Errorf("has a password, which other users of this machine can see; want it in the file that --%s-password-file names", a.Kind)
+			return fmt.Errorf("has a password, which other users of this machine can see; want it in the file that "+
+				"--%s-password-file names", a.Kind)
 		}
 		if a.user, err = url.PathUnescape(name); err != nil || name == "" {
 			return fmt.Errorf("has the user name %.80q; want one such as firn", name)
@@ -102,7 +114,8 @@ func (a *Address) parse(rest string) (err error) {
 	}
 	for server := range strings.SplitSeq(rest, ",") {
 		host, port, err := net.SplitHostPort(server)
-		if n, notNumber := strconv.ParseUint(port, 10, 16); err != nil || host == "" || strings.ContainsAny(host, " /=") || notNumber != nil || n == 0 {
+		if n, notNumber := strconv.ParseUint(port, 10, 16); err != nil || host == "" ||
+			strings.ContainsAny(host, " /=") || notNumber != nil || n == 0 {
 			return fmt.Errorf("has the server %.80q; want host:port, with commas between", server)
 		}
 		if slices.Contains(a.servers, server) {

@@ -94,7 +94,8 @@ func (c Choice) StoreAddress() string {
 		return c.etcdAddress()
 	case ZooKeeper:
 		z := c.ZooKeeper
-		return address("zookeeper", z.TLS || z.CAFile != "" || z.CertFile != "", z.Username, z.Servers, cmp.Or(z.Chroot, zkstore.DefaultChroot))
+		return address("zookeeper", z.TLS || z.CAFile != "" || z.CertFile != "", z.Username, z.Servers,
+			cmp.Or(z.Chroot, zkstore.DefaultChroot))
 	case Postgres:
 		return Redact(c.Postgres.URL)
 	default:

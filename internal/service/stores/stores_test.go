@@ -40,7 +40,8 @@ func TestParse(t *testing.T) {
 			want.address = text
 		}
 		if c.StoreKind() != want.kind || !slices.Equal(servers, want.servers) || c.StoreAddress() != want.address {
-			t.Errorf("%s chooses %s with the servers %v, %s; want %v, %s", text, c.StoreKind(), servers, c.StoreAddress(), want.servers, want.address)
+			t.Errorf("%s chooses %s with the servers %v, %s; want %v, %s", text, c.StoreKind(), servers,
+				c.StoreAddress(), want.servers, want.address)
 		}
 	}
 }
@@ -94,13 +95,16 @@ func TestRedact(t *testing.T) {
 // The flags of a store have the same address as it would be given.
 func TestAddressOfAChoice(t *testing.T) {
 	for want, c := range map[string]Choice{
-		"./d":                          {DataDir: "./d"},
-		"postgres://me:***@h/db":       {Postgres: pgstore.Config{URL: "postgres://me:hush@h/db"}},
-		"zookeepers://h:1/firn":        {ZooKeeper: zkstore.Config{Servers: []string{"h:1"}, CAFile: "ca.pem"}},
-		"quorum://a:1":                 {DataDir: "./d", Quorum: quorum.Config{Machines: []string{"a:1"}}},
-		"etcd://a:1,b:1/firn":          {Etcd: etcdstore.Config{Endpoints: []string{"a:1", "http://b:1"}}},
-		"etcds://a:1/x":                {Etcd: etcdstore.Config{Endpoints: []string{"https://a:1"}, Prefix: "/x"}},
-		"etcds://me@a:1/firn":          {Etcd: etcdstore.Config{Endpoints: []string{"a:1"}, CAFile: "ca.pem", Username: "me", Password: "hush"}},
+		"./d":                    {DataDir: "./d"},
+		"postgres://me:***@h/db": {Postgres: pgstore.Config{URL: "postgres://me:hush@h/db"}},
+		"zookeepers://h:1/firn":  {ZooKeeper: zkstore.Config{Servers: []string{"h:1"}, CAFile: "ca.pem"}},
+		"quorum://a:1":           {DataDir: "./d", Quorum: quorum.Config{Machines: []string{"a:1"}}},
+		"etcd://a:1,b:1/firn":    {Etcd: etcdstore.Config{Endpoints: []string{"a:1", "http://b:1"}}},
+		"etcds://a:1/x":          {Etcd: etcdstore.Config{Endpoints: []string{"https://a:1"}, Prefix: "/x"}},
+		"etcds://me@a:1/firn": {Etcd: etcdstore.Config{
+			Endpoints: []string{"a:1"}, CAFile: "ca.pem",
+			Username: "me", Password: "hush",
+		}},
 		"etcd://unix:///run/etcd/firn": {Etcd: etcdstore.Config{Endpoints: []string{"unix:///run/etcd"}}},
 	} {
 		if got := c.StoreAddress(); got != want {

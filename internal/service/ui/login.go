@@ -42,7 +42,8 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch {
 	case secret == nil || h.policy.Tokens != nil:
-		err = calls.Input(fmt.Errorf("this server requires tokens: enter one on the dashboard instead of a login address"))
+		err = calls.Input(fmt.Errorf("this server requires tokens: enter one on the dashboard instead of a login " +
+			"address"))
 	case r.URL.Path == LoginPath:
 		var who *auth.Caller
 		if who, err = h.policy.Admit(httpapi.Token(r)); err == nil {

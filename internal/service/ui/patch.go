@@ -5,8 +5,8 @@ import "reflect"
 // tree is what a page shows, as JSON. Trees within it are compared key by key, other values as a whole.
 type tree map[string]any
 
-// patch returns what changes from one tree to the next: absent values stay, null ones are removed, and a tree with another
-// origin is sent as a whole.
+// patch returns what changes from one tree to the next: absent values stay, null ones are removed, and a tree with
+// another origin is sent as a whole.
 func (before tree) patch(after tree) tree {
 	if o, ok := after["origin"].(origin); ok && !reflect.DeepEqual(before["origin"], o) {
 		before = nil

@@ -53,8 +53,10 @@ type inRing struct {
 
 // process describes the process of a member, except for its signs.
 type process struct {
-	Life      string            `json:"life,omitempty"`  // alive; late: its pulse is overdue; dead; new: not read yet; empty: not known
-	AsOf      int64             `json:"as_of,omitempty"` // unless it is alive: when the rest was true, in Unix milliseconds; 0: unknown
+	// alive; late: its pulse is overdue; dead; new: not read yet; empty: not known
+	Life string `json:"life,omitempty"`
+	// unless it is alive: when the rest was true, in Unix milliseconds; 0: unknown
+	AsOf      int64             `json:"as_of,omitempty"`
 	Owner     string            `json:"owner,omitempty"`
 	Version   string            `json:"version,omitempty"`
 	Addresses map[string]string `json:"addresses,omitempty"`
@@ -68,11 +70,12 @@ type process struct {
 // signs are the vital signs of a process that change all the time. They are rounded as they are shown, so that most of
 // them are the same at the next look. Nil: unknown.
 type signs struct {
-	Rate   *float64 `json:"rate,omitempty"` // IDs per second
-	Given  *float64 `json:"given,omitempty"`
-	Offset *float64 `json:"offset,omitempty"` // by how much the wall clock was ahead of the others' median, at least, in milliseconds
-	Left   *float64 `json:"left,omitempty"`   // to the nearest horizon, in seconds
-	RTT    *float64 `json:"rtt,omitempty"`    // the store's, in milliseconds
+	Rate  *float64 `json:"rate,omitempty"` // IDs per second
+	Given *float64 `json:"given,omitempty"`
+	// by how much the wall clock was ahead of the others' median, at least, in milliseconds
+	Offset *float64 `json:"offset,omitempty"`
+	Left   *float64 `json:"left,omitempty"` // to the nearest horizon, in seconds
+	RTT    *float64 `json:"rtt,omitempty"`  // the store's, in milliseconds
 }
 
 type join struct {
@@ -152,7 +155,8 @@ func viewOf(q quorum.Status) *quorumView {
 	}
 	for _, m := range q.Machines {
 		v.Machines = append(v.Machines, machineView{
-			m.Address, m.Err, string(m.Role), m.Leader && m.Err == "", m.Behind, m.Size, m.LogSize, ms(m.Clock), ms(m.Sync), m.Version, m.Etcd, m.Doing,
+			m.Address, m.Err, string(m.Role), m.Leader && m.Err == "", m.Behind, m.Size, m.LogSize, ms(m.Clock),
+			ms(m.Sync), m.Version, m.Etcd, m.Doing,
 		})
 	}
 	return v
@@ -235,7 +239,8 @@ func sceneOf(status calls.Status, r reading, notReady error) *scene {
 	}
 	for _, m := range status.Members {
 		p := inRing{Watches: m.Watches, Joined: m.Joined, process: r.processOf(m.Pulse)}
-		if machine := calls.MachineOf(r.quorum, m.Owner, calls.HostOf(status.Nodes, m.ID)); machine != nil && machine.Role == quorum.Voter {
+		if machine := calls.MachineOf(r.quorum, m.Owner, calls.HostOf(status.Nodes, m.ID)); machine != nil &&
+			machine.Role == quorum.Voter {
 			p.Voter = machine.Address
 			p.Last, _, _ = calls.EndsMajority(r.quorum, machine)
 		}
@@ -256,11 +261,15 @@ func sceneOf(status calls.Status, r reading, notReady error) *scene {
 			nodes[strconv.FormatInt(node, 10)] = holder
 		}
 		sequencers[q.Name] = tree{
-			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes, "waiting": q.Waiting,
-			"rules": rules{q.Allocation, q.Share, q.Drained}, "given": rounded(q.Given),
+			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes,
+			"waiting": q.Waiting,
+			"rules":   rules{q.Allocation, q.Share, q.Drained}, "given": rounded(q.Given),
 		}
 	}
-	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady), NoStore: text(r.err)}
+	f := facts{
+		Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady),
+		NoStore: text(r.err),
+	}
 	if r.err != nil {
 		f.StoreMS, f.AsOf = milliseconds(status.Store.Answered), milliseconds(status.Store.AsOf)
 	}
@@ -296,7 +305,8 @@ func (r reading) processOf(p calls.Pulse) process {
 		about.AsOf = milliseconds(p.AsOf)
 	}
 	if v := p.Vitals; v != nil {
-		about.Version, about.Addresses, about.Ready, about.Code, about.Why, about.Verdict = v.Version, v.Addresses, &v.Ready, v.Code, v.Why, v.Verdict
+		about.Version, about.Addresses, about.Ready, about.Code, about.Why, about.Verdict = v.Version, v.Addresses,
+			&v.Ready, v.Code, v.Why, v.Verdict
 		about.Since = milliseconds(&v.Since)
 	}
 	return about

@@ -13,7 +13,8 @@ import (
 
 // The events of the stream:
 //
-//	view   a patch, the first with everything, what never changes, and whether who looks may change things; at most two a second, and only for changes
+//	view   a patch, the first with everything, what never changes, and whether who looks may change things;
+//	       at most two a second, and only for changes
 //	beat   once a second: the time, and how many IDs were given
 //	end    why the stream ends: an httpapi.Failure
 const (

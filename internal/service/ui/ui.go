@@ -5,8 +5,8 @@
 //	POST /ui/logins  a Login, for the secret of the node
 //	POST /ui/login   the secret, for a Login
 //
-// The page also uses calls of package httpapi, which must be served on the same listener. Programs should use only those, as
-// the stream may change.
+// The page also uses calls of package httpapi, which must be served on the same listener. Programs should use only
+// those, as the stream may change.
 package ui
 
 import (
@@ -38,8 +38,8 @@ var files = sync.OnceValue(func() pages.Files {
 
 // Options are settings of a dashboard. The zero value is for a process with one node.
 type Options struct {
-	// Given returns how many IDs each node of this process has given since its start. Nil: the service is the only one. It
-	// is called once a second for each page, concurrently.
+	// Given returns how many IDs each node of this process has given since its start. Nil: the service is the only one.
+	// It is called once a second for each page, concurrently.
 	Given func() []NodeGiven
 }
 

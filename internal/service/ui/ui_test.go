@@ -30,8 +30,10 @@ import (
 func two() *servertest.Member {
 	f := &servertest.Member{Name: "a"}
 	f.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}})
-	f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
-		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
+	f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
+		cluster.AcceptJoin{Joiner: "b"},
+		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)},
+		cluster.Attach{Sequencer: "orders", Member: "b"})
 	return f
 }
 
@@ -53,8 +55,8 @@ func get(h http.Handler, target string, headers ...string) *httptest.ResponseRec
 	return w
 }
 
-// Whatever the page and its scripts load is there, by a policy that lets nothing else in, and is sent again only when it
-// has changed.
+// Whatever the page and its scripts load is there, by a policy that lets nothing else in, and is sent again only when
+// it has changed.
 func TestEveryFile(t *testing.T) {
 	h, _ := dashboard(two(), new(auth.Policy))
 	seen := map[string]bool{}
@@ -67,22 +69,27 @@ func TestEveryFile(t *testing.T) {
 		seen[name] = true
 		w := get(h, "GET "+ui.Root+name)
 		head := w.Header()
-		if w.Code != 200 || w.Body.Len() == 0 || head.Get("Cache-Control") != "no-cache" || head.Get("X-Content-Type-Options") != "nosniff" ||
-			head.Get("Content-Type") == "" || head.Get("X-Frame-Options") != "DENY" || head.Get("Referrer-Policy") != "no-referrer" {
+		if w.Code != 200 || w.Body.Len() == 0 || head.Get("Cache-Control") != "no-cache" ||
+			head.Get("X-Content-Type-Options") != "nosniff" ||
+			head.Get("Content-Type") == "" || head.Get("X-Frame-Options") != "DENY" ||
+			head.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%q: %d %v", name, w.Code, head)
 		}
 		policy := head.Get("Content-Security-Policy")
-		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") ||
+			!strings.Contains(policy, "frame-ancestors 'none'") {
 			t.Errorf("%q has the policy %s", name, policy)
 		}
-		if again := get(h, "GET "+ui.Root+name, "If-None-Match", head.Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		if again := get(h, "GET "+ui.Root+name, "If-None-Match",
+			head.Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
 			t.Errorf("%q again: %d with %d bytes", name, again.Code, again.Body.Len())
 		}
 		for _, m := range loads.FindAllStringSubmatch(w.Body.String(), -1) {
 			todo = append(todo, m[1]+m[2])
 		}
 		for _, link := range regexp.MustCompile(`https?://[^"'\s]*`).FindAllString(w.Body.String(), -1) {
-			if link != "http://www.w3.org/2000/svg" && !strings.HasPrefix(link, "https://github.com/firn-id/firn/blob/main/docs/") {
+			if link != "http://www.w3.org/2000/svg" &&
+				!strings.HasPrefix(link, "https://github.com/firn-id/firn/blob/main/docs/") {
 				t.Errorf("%q has a link to %q", name, link)
 			}
 		}
@@ -134,7 +141,8 @@ func TestRefusals(t *testing.T) {
 		{closed, "HEAD /ui/stream", []string{"Authorization", "Bearer " + slow}, 429, `"code":"rate_limited"`},
 	} {
 		w := get(tt.h, tt.target, tt.headers...)
-		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) ||
+			w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s = %d %.200s; want %d %s", tt.target, w.Code, w.Body, tt.status, tt.says)
 		}
 	}
@@ -176,7 +184,8 @@ func watch(t *testing.T, h http.Handler) *watching {
 	go func() {
 		defer close(s.done)
 		defer w.Close()
-		h.ServeHTTP(pipe{httptest.NewRecorder(), w}, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+		h.ServeHTTP(pipe{httptest.NewRecorder(), w},
+			httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
 	}()
 	return s
 }
@@ -205,7 +214,8 @@ func (s *watching) next(want string) {
 	}
 }
 
-const definition = `{"nodes":1024,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
+const definition = `{"nodes":1024,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
+	`"time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
 
 // The first event has everything, and each later one what has changed: who lives is known once the store has told, and
 // somebody who has come since is not taken for dead.
@@ -217,32 +227,63 @@ func TestStream(t *testing.T) {
 		defer w.end()
 		w.next(`event: view
 data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
-			`"may":true,"members":{"a":{"watches":"b","joined":1,"life":"alive","ready":false},"b":{"watches":"a","joined":4}},"problems":[],"reset":true,` +
-			`"sequencers":{"orders":{"given":null,"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
+			`"may":true,"members":{"a":{"watches":"b","joined":1,"life":"alive","ready":false},"b":{"watches":"a",` +
+			`"joined":4}},"problems":[],"reset":true,` +
+			`"sequencers":{"orders":{"given":null,"here":{"state":"none","why":"","node":-1,"place":0},` +
+			`"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
 `)
-		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},"b":{"watches":"a","joined":4,"life":"dead"}},` +
-			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, and it is still in the cluster","do":"If nobody stopped it, start it again; the other members remove it from the cluster.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone","members":["b"]}],"sequencers":{"orders":{"given":0}}}` + "\n")
+		w.next("event: view\ndata: " +
+			`{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},` +
+			`"b":{"watches":"a","joined":4,"life":"dead"}},` +
+			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, ` +
+			`and it is still in the cluster","do":"If nobody stopped it, start it again; the other members remove it ` +
+			`from the cluster.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone",` +
+			`"members":["b"]}],"sequencers":{"orders":{"given":0}}}` + "\n")
 		f.Apply(cluster.PrepareJoin{Joiner: "c"})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared","life":"new"}}}` + "\n")
-		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
-			`"sequencers":{"orders":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
-			`"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
+		w.next("event: view\ndata: " +
+			`{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},` +
+			`"joins":{"c":{"target":"b","phase":"prepared","life":"new"}}}` + "\n")
+		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{
+			Sequencer:  "orders",
+			Definition: cluster.Define(firn.Default),
+		}, cluster.Attach{Sequencer: "orders", Member: "b"})
+		w.next("event: view\ndata: " +
+			`{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
+			`"sequencers":{"orders":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},` +
+			`"nodes":{"0":"b"},` +
+			`"origin":{"definition":` + definition +
+			`,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
+			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},"members":{"a":{"joined":1,"life":"alive","owner":"host-a","ready":false},"b":null},"problems":[],"sequencers":{"orders":null}}` + "\n")
+		w.next("event: view\ndata: " +
+			`{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},` +
+			`"members":{"a":{"joined":1,"life":"alive","owner":"host-a","ready":false},"b":null},"problems":[],` +
+			`"sequencers":{"orders":null}}` + "\n")
 		f.Apply(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
+		w.next("event: view\ndata: " +
+			`{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
 			`"sequencers":{"origin":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},` +
-			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
+			`"origin":{"definition":` + definition +
+			`,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
+			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
+		w.next("event: view\ndata: " +
+			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},` +
+			`"sequencers":{"origin":null}}` + "\n")
 		synctest.Wait() // until the read that is due has ended
 		f.Fail(errors.New("the store does not answer"))
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000,"as_of":946684803000},` +
-			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs","since":"2000-01-01T00:00:03Z","cause":"the store has not answered it for 4s","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"the store does not answer"}]}` + "\n")
+		w.next("event: view\ndata: " +
+			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer",` +
+			`"store_ms":946684803000,"as_of":946684803000},` +
+			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs",` +
+			`"since":"2000-01-01T00:00:03Z","cause":"the store has not answered it for 4s","do":"Start the store, or ` +
+			`mend the network between it and this node.",` +
+			`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"the store does not ` +
+			`answer"}]}` + "\n")
 		s.Drain()
-		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
+		w.next("event: end\ndata: " +
+			`{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done
 	})
 }
@@ -264,11 +305,14 @@ data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to m
 		w.next(`event: view
 data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":"not ready to make IDs: it waits for ids-2:7420"},` +
 			`"quorum":{"self":"ids-1:7420","waiting":"","lost":"","machines":[` +
-			`{"address":"ids-2:7420","why":"","role":"learner","leader":false,"behind":345,"size":2097152,"log_size":4194304,"clock_ms":-250,"fsync_ms":210,"version":"v1.4.0","etcd":"3.7.3","doing":"catches up"},` +
+			`{"address":"ids-2:7420","why":"","role":"learner","leader":false,"behind":345,"size":2097152,` +
+			`"log_size":4194304,"clock_ms":-250,"fsync_ms":210,"version":"v1.4.0","etcd":"3.7.3",` +
+			`"doing":"catches up"},` +
 			`{"address":"ids-3:7420","why":"connection refused","role":"voter","leader":false,"behind":1345,"size":0,"log_size":0,"clock_ms":0,"fsync_ms":0,"version":"","etcd":"","doing":""}]}}
 `)
 		s.Drain()
-		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
+		w.next("event: end\ndata: " +
+			`{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done
 	})
 }
@@ -280,7 +324,8 @@ func TestProblemsOfTheQuorum(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		w := httptest.NewRecorder()
-		ui.New(s, trusted, ui.Options{}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+		ui.New(s, trusted, ui.Options{}).
+			ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
 		if want := "1 of 2 machines is down (ids-3)"; !strings.Contains(w.Body.String(), want) {
 			t.Errorf("it does not say that %s: %s", want, w.Body)
 		}
@@ -324,7 +369,8 @@ func TestViewers(t *testing.T) {
 		synctest.Wait()
 		w := get(h, "GET /ui/stream")
 		var failure struct{ Error struct{ Code string } }
-		if err := json.Unmarshal(w.Body.Bytes(), &failure); err != nil || w.Code != 503 || failure.Error.Code != "overloaded" {
+		if err := json.Unmarshal(w.Body.Bytes(), &failure); err != nil || w.Code != 503 ||
+			failure.Error.Code != "overloaded" {
 			t.Errorf("one too many: %d %s", w.Code, w.Body)
 		}
 		all[0].end()

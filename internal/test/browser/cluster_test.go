@@ -99,7 +99,8 @@ func (l *living) join(host string) *being {
 	n := len(l.members)
 	o := peer.Options{Owner: host, TTL: 5 * time.Second, Start: lowest, Vitals: func() peer.Vitals {
 		return peer.Vitals{
-			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", n)}, Since: time.Now().Add(-26 * time.Hour),
+			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", n)},
+			Since: time.Now().Add(-26 * time.Hour),
 			Ready: true, Given: 1 << 40, Rate: 1200 - 50*float64(n),
 		}
 	}}
@@ -153,7 +154,8 @@ func (l *living) prepare(id string) {
 	l.t.Cleanup(func() { client.Close() })
 	session, err := client.OpenSession(l.t.Context(), time.Minute)
 	if err == nil {
-		_, err = client.Commit(l.t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+id, []byte(`{"owner": "host-new"}`), session)}})
+		_, err = client.Commit(l.t.Context(),
+			store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+id, []byte(`{"owner": "host-new"}`), session)}})
 	}
 	var data []byte
 	if err == nil {

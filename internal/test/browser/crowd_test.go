@@ -38,11 +38,17 @@ func (c *crowd) Pulses(context.Context) (map[string]peer.Pulse, error) {
 		}
 		noise := (int64(i)*7919 + third*104729) % 100
 		ms := time.Duration(noise * 1e6)
-		pulses[id] = peer.Pulse{Owner: owner(id), Clock: time.Now().Add(-50 * ms), Every: 10 * time.Second, Vitals: peer.Vitals{
-			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: began,
-			Ready: true, Given: uint64(third * 1000), Rate: 200 + float64(noise), Verdict: "agreed", Offset: ms/10 - 5*time.Millisecond,
-			Judged: time.Now(), Left: 30*time.Second - ms, RoundTrip: time.Millisecond + ms/50,
-		}}
+		pulses[id] = peer.Pulse{
+			Owner: owner(id), Clock: time.Now().Add(-50 * ms), Every: 10 * time.Second,
+			Vitals: peer.Vitals{
+				Version:   "v1.4.0",
+				Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)},
+				Since:     began,
+				Ready:     true, Given: uint64(third * 1000), Rate: 200 + float64(noise), Verdict: "agreed",
+				Offset: ms/10 - 5*time.Millisecond,
+				Judged: time.Now(), Left: 30*time.Second - ms, RoundTrip: time.Millisecond + ms/50,
+			},
+		}
 	}
 	return pulses, nil
 }
@@ -55,7 +61,10 @@ func (c *crowd) History(context.Context) (hour []peer.Minute, err error) {
 	for i := range 60 {
 		m := peer.Minute{At: now.Add(time.Duration(i-60) * time.Minute)}
 		for n, id := range c.Value().Members() {
-			node := peer.NodeMinute{Owner: owner(id), Ready: n%10 > 0 || i < 20 || i > 25, Rate: float64(100 + 2*i + n%7)}
+			node := peer.NodeMinute{
+				Owner: owner(id), Ready: n%10 > 0 || i < 20 || i > 25,
+				Rate: float64(100 + 2*i + n%7),
+			}
 			if node.Ready {
 				m.Ready++
 			}
@@ -84,7 +93,8 @@ func (c *crowd) Owners(ctx context.Context, name string) (all []peer.Owner, err 
 		case 11:
 			lead = -3 * time.Second
 		}
-		all = append(all, peer.Owner{Node: node, Live: true, Name: owner(id), Since: now.Add(-time.Hour), Horizon: now.Add(lead)})
+		all = append(all,
+			peer.Owner{Node: node, Live: true, Name: owner(id), Since: now.Add(-time.Hour), Horizon: now.Add(lead)})
 	}
 	return all, nil
 }
@@ -96,7 +106,10 @@ func gather(t *testing.T, members, sequencers int, now func() time.Time) *crowd 
 	c.Name, c.Journal = "3kq7wm5xh2rvc", c.client
 	t.Cleanup(func() { c.client.Close() })
 	for i := range sequencers {
-		name := []string{"default", "orders", "invoices", "visits", "payments", "sessions", "messages", "uploads", "events", "tickets"}[i%10]
+		name := []string{
+			"default", "orders", "invoices", "visits", "payments", "sessions", "messages", "uploads",
+			"events", "tickets",
+		}[i%10]
 		c.names = append(c.names, name)
 		c.add(t, cluster.CreateSequencer{Sequencer: name, Definition: cluster.Define(firn.Default)})
 	}
@@ -105,7 +118,8 @@ func gather(t *testing.T, members, sequencers int, now func() time.Time) *crowd 
 		if v := c.Value(); v.Position()%1000 < 13 {
 			data, err := cluster.EncodeCheckpoint(v)
 			if err == nil {
-				err = c.client.Checkpoint(t.Context(), store.Checkpoint{Position: store.Position(v.Position()), Value: data})
+				err = c.client.Checkpoint(t.Context(),
+					store.Checkpoint{Position: store.Position(v.Position()), Value: data})
 			}
 			if err == nil {
 				err = c.client.Trim(t.Context())
@@ -142,7 +156,11 @@ func (c *crowd) steps() []cluster.Command {
 	if n := c.Value().Entries(); c.Value().Size() > 0 {
 		id = strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15|1<<63, 36)
 	}
-	all := []cluster.Command{cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}}
+	all := []cluster.Command{
+		cluster.PrepareJoin{Joiner: id},
+		cluster.NotifyWatchers{Joiner: id},
+		cluster.AcceptJoin{Joiner: id},
+	}
 	for _, name := range c.names {
 		all = append(all, cluster.Attach{Sequencer: name, Member: id})
 	}
@@ -162,7 +180,8 @@ func (c *crowd) churn(ctx context.Context, t *testing.T, every time.Duration) {
 	defer tick.Stop()
 	for {
 		members := c.Value().Members()
-		for _, step := range append([]cluster.Command{cluster.Leave{Member: members[1+rand.IntN(len(members)-1)]}}, c.steps()...) {
+		for _, step := range append([]cluster.Command{cluster.Leave{Member: members[1+rand.IntN(len(members)-1)]}},
+			c.steps()...) {
 			select {
 			case <-tick.C:
 				c.add(t, step)

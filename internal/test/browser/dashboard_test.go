@@ -82,7 +82,8 @@ func TestDashboard(t *testing.T) {
 
 	// It was there, though.
 	p.slideTo(before)
-	p.waitFor(`text("#past-text").startsWith("At ") && text("#past-note").includes("(position ` + number(int(before)) + `)")`)
+	p.waitFor(`text("#past-text").startsWith("At ") && text("#past-note").includes("(position ` + number(int(before)) +
+		`)")`)
 	p.wait(kept, "4")
 	p.waitFor(`text(".card.ring .when").startsWith("at ")`)
 	p.wait(`text("[data-name=orders] .soft")`, "4 of 16 held")
@@ -141,7 +142,8 @@ func TestTakingApart(t *testing.T) {
 	p.wait(`text("#parts dl div.node strong")`, "800")
 	p.wait(`text("#parts dl div.node dd").includes("held by nobody, and never was")`, "true")
 	p.wait(`text("#parts dl div.sequence strong")`, "5")
-	p.wait(`[...document.querySelectorAll("#parts .bit")].map(b => b.textContent).join("")`, fmt.Sprintf("%063b", int64(id)))
+	p.wait(`[...document.querySelectorAll("#parts .bit")].map(b => b.textContent).join("")`,
+		fmt.Sprintf("%063b", int64(id)))
 
 	p.click("#id-new")
 	p.wait(`text("#parts dl div.node button")`, l.members[0].ID())
@@ -186,7 +188,8 @@ func TestTakingApart(t *testing.T) {
 	p.wait(`$("#id").value + $("#id-of").value`, "1212092628029698048layout=discord")
 	p.waitFor(`text("#parts dl div.time dd").startsWith("2024-02-27 17:43:22.114 UTC")`)
 	p.enter("#id", "12x"+kb.Enter)
-	p.wait(`text("#inspect-why")`, "“12x” is not an ID; want a decimal number from 0 to 9223372036854775807, or a sequencer for other forms.")
+	p.wait(`text("#inspect-why")`,
+		"“12x” is not an ID; want a decimal number from 0 to 9223372036854775807, or a sequencer for other forms.")
 	p.js(`location.hash = "#inspect=1&sequencer=nobody"`)
 	p.wait(`text("#inspect-why")`, "There is no sequencer nobody here.")
 
@@ -286,7 +289,8 @@ func TestKeysBeforeAFrame(t *testing.T) {
 	p.wait(kept, "3")
 	p.wait(`text("#member code")`, "a1")
 	do(t, p.ctx, chromedp.Focus(chromedp.CSS("#ring")))
-	p.js(`(window.held = [], window.later = requestAnimationFrame, window.requestAnimationFrame = draw => held.push(draw))`)
+	p.js(`(window.held = [], window.later = requestAnimationFrame, window.requestAnimationFrame = draw => ` +
+		`held.push(draw))`)
 	p.press(kb.ArrowRight)
 	p.press(kb.ArrowRight)
 	p.press(kb.Enter)
@@ -301,7 +305,8 @@ func TestTokenOfADashboard(t *testing.T) {
 	testenv.Slow(t)
 	const admin, app = "the token of an administrator", "the token of an application"
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	entries := fmt.Sprintf("- {name: admin, sha256: %s, allow: [admin]}\n- {name: app, sha256: %s, allow: [issue]}\n", auth.Hash(admin), auth.Hash(app))
+	entries := fmt.Sprintf("- {name: admin, sha256: %s, allow: [admin]}\n- {name: app, sha256: %s, allow: [issue]}\n",
+		auth.Hash(admin), auth.Hash(app))
 	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +330,8 @@ func TestTokenOfADashboard(t *testing.T) {
 	p.wait(`$("#auth").hidden`, "true")
 	do(t, p.ctx, chromedp.Reload())
 	p.wait(`text("#members-count")`, "1")
-	if all := p.js(`document.documentElement.outerHTML + localStorage.length + document.cookie + location`); strings.Contains(all, admin) {
+	if all := p.js(`document.documentElement.outerHTML + localStorage.length + document.cookie + ` +
+		`location`); strings.Contains(all, admin) {
 		t.Error("the page holds the token")
 	}
 

@@ -41,7 +41,8 @@ func (p *page) wait(expression, want string) {
 	defer cancel()
 	is := fmt.Sprintf("(() => {%sreturn String(%s) === %q})()", helpers, expression, want)
 	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](is)); err != nil {
-		p.t.Fatalf("%s is %q, want %q: %v; problems: %s", expression, p.js(expression), want, err, p.js(`text("#problems")`))
+		p.t.Fatalf("%s is %q, want %q: %v; problems: %s", expression, p.js(expression), want, err,
+			p.js(`text("#problems")`))
 	}
 }
 
@@ -85,13 +86,15 @@ func (p *page) pointUntil(expression string, point func()) {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience / 4); p.js("Boolean("+expression+")") != "true"; p.frames() {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("wherever the pointer comes to, it is never true that %s; the cell: %s; the member: %s", expression, p.js(`text("#cell")`), p.js(`text("#member")`))
+			p.t.Fatalf("wherever the pointer comes to, it is never true that %s; the cell: %s; the member: %s",
+				expression, p.js(`text("#cell")`), p.js(`text("#member")`))
 		}
 		point()
 	}
 }
 
-// pointAt points at a member in the ring, which is drawn as an element of its own, until an expression about it is true.
+// pointAt points at a member in the ring, which is drawn as an element of its own, until an expression about it is
+// true.
 func (p *page) pointAt(id, expression string) {
 	p.t.Helper()
 	p.pointUntil(fmt.Sprintf(`text("#member code") === %q && %s`, id, expression), func() {
@@ -118,13 +121,18 @@ func (p *page) cell(node int64, words string) {
 // frames waits for two frames.
 func (p *page) frames() {
 	p.t.Helper()
-	run(p.t, p.ctx, chromedp.Evaluate[any](`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))`, chromedp.EvalAwaitPromise))
+	run(p.t, p.ctx,
+		chromedp.Evaluate[any](`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))`,
+			chromedp.EvalAwaitPromise))
 }
 
 // mouse moves the mouse to a place within a box.
 func (p *page) mouse(box string, x, y float64) {
 	p.t.Helper()
-	at := run(p.t, p.ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(`(() => {%s const b = %s; return [b.left + b.width * %v, b.top + b.height * %v]})()`, helpers, box, x, y)))
+	at := run(p.t, p.ctx,
+		chromedp.Evaluate[[]float64](
+			fmt.Sprintf(`(() => {%s const b = %s; return [b.left + b.width * %v, b.top + b.height * %v]})()`,
+				helpers, box, x, y)))
 	do(p.t, p.ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }
 
@@ -159,15 +167,19 @@ func (p *page) settle() {
 // pictures keeps pictures of the page, from a screen to a phone, light and dark.
 func (p *page) pictures(name string) {
 	p.t.Helper()
-	p.js(`(window.whole = new CSSStyleSheet(), whole.replaceSync(".card { content-visibility: visible }"), document.adoptedStyleSheets = [whole])`) // also what is not in the window
+	// also what is not in the window
+	p.js(`(window.whole = new CSSStyleSheet(), whole.replaceSync(".card { content-visibility: visible }"), ` +
+		`document.adoptedStyleSheets = [whole])`)
 	for _, width := range []int64{1280, 768, 390} {
 		for _, theme := range []string{"light", "dark"} {
 			features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
-			if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+			if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia,
+				emulation.SetEmulatedMediaParams{Features: features}); err != nil {
 				p.t.Fatal(err)
 			}
 			do(p.t, p.ctx, chromedp.EmulateViewport(width, 900))
-			for height := int64(900); ; { // what sticks to an edge is at that of the page, whose parts get their sizes once they are seen
+			// what sticks to an edge is at that of the page, whose parts get their sizes once they are seen
+			for height := int64(900); ; {
 				p.settle()
 				whole := run(p.t, p.ctx, chromedp.Evaluate[int64](`document.documentElement.scrollHeight`))
 				if whole == height {
@@ -177,15 +189,20 @@ func (p *page) pictures(name string) {
 				do(p.t, p.ctx, chromedp.EmulateViewport(width, height))
 				p.frames()
 			}
-			p.waitFor(`[...document.querySelectorAll("#chart")].every(c => c.clientWidth === 0 || Math.abs(c.clientWidth - c.parentElement.clientWidth) < 1)`)
-			p.waitFor(`[...document.querySelectorAll("#sheet-grid")].every(c => c.clientWidth === 0 || c.clientWidth > c.parentElement.clientWidth / 3)`)
+			p.waitFor(`[...document.querySelectorAll("#chart")].every(c => c.clientWidth === 0 || ` +
+				`Math.abs(c.clientWidth - c.parentElement.clientWidth) < 1)`)
+			p.waitFor(`[...document.querySelectorAll("#sheet-grid")].every(c => c.clientWidth === 0 || c.clientWidth ` +
+				`> c.parentElement.clientWidth / 3)`)
 			if wide := run(p.t, p.ctx, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
 				p.t.Errorf("%s at %d is %d wide", name, width, wide)
 			}
-			if p.js(`$(".brand h1").getBoundingClientRect().right > $(".controls").getBoundingClientRect().left && $(".brand h1").getBoundingClientRect().bottom > $(".controls").getBoundingClientRect().top`) == "true" {
+			if p.js(`$(".brand h1").getBoundingClientRect().right > $(".controls").getBoundingClientRect().left && `+
+				`$(".brand h1").getBoundingClientRect().bottom > `+
+				`$(".controls").getBoundingClientRect().top`) == "true" {
 				p.t.Errorf("%s at %d: the head of the page overlaps", name, width)
 			}
-			if cut := p.js(`[...document.querySelectorAll("#nodes-body td:not(.node)")].filter(c => c.scrollWidth > c.clientWidth).map(c => c.textContent).join()`); cut != "" {
+			if cut := p.js(`[...document.querySelectorAll("#nodes-body td:not(.node)")].filter(c => c.scrollWidth > ` +
+				`c.clientWidth).map(c => c.textContent).join()`); cut != "" {
 				p.t.Errorf("%s at %d: the table of nodes cuts off %s", name, width, cut)
 			}
 			picture(p.t, p.ctx, fmt.Sprintf("%s-%d-%s.png", name, width, theme))

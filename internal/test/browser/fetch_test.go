@@ -16,7 +16,8 @@ const fetchID = `(async () => {
 	const answer = await fetch("/api/v1/id", {method: "POST"});
 	const text = await answer.text();
 	const id = JSON.parse(text);
-	return {status: answer.status, text, number: String(id.id), str: id.id_str, big: BigInt(id.id_str).toString(), next: (BigInt(id.id_str) + 1n).toString()};
+	return {status: answer.status, text, number: String(id.id), str: id.id_str,
+				big: BigInt(id.id_str).toString(), next: (BigInt(id.id_str) + 1n).toString()};
 })()`
 
 // A script that takes id_str has the very ID; one that takes id has another, which is why there are both.
@@ -38,7 +39,8 @@ func TestIDsInJavaScript(t *testing.T) {
 			t.Fatalf("%+v: %v", got, err)
 		}
 		exact := string(sent.ID)
-		if sent.Str <= 1<<53 || sent.Str.String() != exact || got.Str != exact || got.Big != exact || got.Next != (sent.Str+1).String() {
+		if sent.Str <= 1<<53 || sent.Str.String() != exact || got.Str != exact || got.Big != exact ||
+			got.Next != (sent.Str+1).String() {
 			t.Errorf("%s came to the script as %+v", exact, got)
 		}
 		rounded = rounded || got.Number != exact
@@ -62,19 +64,22 @@ func TestPagesOfOtherSites(t *testing.T) {
 	})
 	do(t, ctx, chromedp.Navigate(other.URL))
 	got := run(t, ctx, chromedp.Evaluate[string](
-		`fetch("`+server.URL+`/api/v1/id", {method: "POST"}).then(() => "read", () => "not read")`, chromedp.EvalAwaitPromise))
+		`fetch("`+server.URL+`/api/v1/id", {method: "POST"}).then(() => "read", () => "not read")`,
+		chromedp.EvalAwaitPromise))
 	if got != "not read" {
 		t.Errorf("the answer was %s", got)
 	}
 	opaque := run(t, ctx, chromedp.Evaluate[string](
-		`fetch("`+server.URL+`/api/v1/id", {method: "POST", mode: "no-cors"}).then(a => a.type, String)`, chromedp.EvalAwaitPromise))
+		`fetch("`+server.URL+`/api/v1/id", {method: "POST", mode: "no-cors"}).then(a => a.type, String)`,
+		chromedp.EvalAwaitPromise))
 	if opaque != "opaque" {
 		t.Errorf("without CORS the answer was %s", opaque)
 	}
 	for range 2 {
 		answer := <-refused
 		var failure struct{ Error struct{ Code string } }
-		if err := json.Unmarshal([]byte(answer[1]), &failure); err != nil || answer[0] != "POST Forbidden" || failure.Error.Code != "cross_origin" {
+		if err := json.Unmarshal([]byte(answer[1]), &failure); err != nil || answer[0] != "POST Forbidden" ||
+			failure.Error.Code != "cross_origin" {
 			t.Errorf("%q", answer)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// record has the page note every text of its line of problems, and how many of the nodes its rate is of, in the order in
-// which they appear.
+// record has the page note every text of its line of problems, and how many of the nodes its rate is of, in the order
+// in which they appear.
 const record = `new MutationObserver(() => {
 	const seen = window.seen ??= {}, note = sel => (seen[sel] ??= new Set()).add(text(sel));
 	note("#problems"), note("#members-note"), note("#rate-note");
@@ -23,8 +23,8 @@ func recorded(css string) string {
 	return fmt.Sprintf(`[...(window.seen?.[%q] ?? [])].join("; ")`, css)
 }
 
-// A cluster in which nothing goes wrong has no problems: not between two pulses, not while nodes come, and not while they
-// leave in order. It has the timing of nodes that were told nothing else, so this takes two minutes.
+// A cluster in which nothing goes wrong has no problems: not between two pulses, not while nodes come, and not while
+// they leave in order. It has the timing of nodes that were told nothing else, so this takes two minutes.
 func TestHealthyClusterLooksHealthy(t *testing.T) {
 	testenv.Slow(t)
 	l := live(t, local, "host-a", "host-b", "host-c", "host-d", "host-e")

@@ -28,7 +28,8 @@ func TestLogin(t *testing.T) {
 	p.wait(`$("#forget").hidden + " " + $("#login").hidden + " " + $("#auth").hidden`, "false true true")
 	p.wait(`location.pathname + location.hash`, "/ui/")
 	p.wait(`sessionStorage.getItem("firn.token")`, secret.Token())
-	if all := p.js(`document.documentElement.outerHTML + localStorage.length + document.cookie + location`); strings.Contains(all, secret.Token()) {
+	if all := p.js(`document.documentElement.outerHTML + localStorage.length + document.cookie + ` +
+		`location`); strings.Contains(all, secret.Token()) {
 		t.Error("the page holds the secret")
 	}
 	p.pictures("dashboard-login")
@@ -55,7 +56,8 @@ func TestLogin(t *testing.T) {
 	other := &page{t, open(t)}
 	do(t, other.ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(login))
 	other.wait(`text("#members-count") + $("#forget").hidden`, "1true")
-	other.waitFor(`text("#login-why").startsWith("This login address was used already") && text("#login-why").includes("firn cluster dashboard")`)
+	other.waitFor(`text("#login-why").startsWith("This login address was used already") && ` +
+		`text("#login-why").includes("firn cluster dashboard")`)
 	other.wait(`location.hash + sessionStorage.length`, "0")
 	other.pictures("dashboard-login-used")
 	other.click("#login-close")
@@ -108,7 +110,8 @@ func TestLoginIsNotForOthers(t *testing.T) {
 		}
 		response.Body.Close()
 		if response.StatusCode != tt.want {
-			t.Errorf("POST %s %.80s (%s %.20s) is answered %d; want %d", tt.path, tt.body, tt.header, tt.value, response.StatusCode, tt.want)
+			t.Errorf("POST %s %.80s (%s %.20s) is answered %d; want %d", tt.path, tt.body, tt.header, tt.value,
+				response.StatusCode, tt.want)
 		}
 	}
 }

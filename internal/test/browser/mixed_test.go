@@ -61,5 +61,6 @@ func TestSeveralClustersBehindOneAddress(t *testing.T) {
 			p.wait(`text("#problems")`, "Nothing is wrong.")
 		}
 	}
-	p.waitFor(`text("#problems").includes("everal clusters answer at this address") && text("#problems").includes("bbbbbbbb")`)
+	p.waitFor(`text("#problems").includes("everal clusters answer at this address") && ` +
+		`text("#problems").includes("bbbbbbbb")`)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// The page shows every call, and tries one: the ID is shown exactly, as text, and for those who choose numbers as a number.
-// Nothing is asked of others meanwhile, and the browser complains of nothing.
+// The page shows every call, and tries one: the ID is shown exactly, as text, and for those who choose numbers as a
+// number. Nothing is asked of others meanwhile, and the browser complains of nothing.
 func TestTryPage(t *testing.T) {
 	testenv.Slow(t)
 	server, ctx := serve(t), open(t)
@@ -45,7 +45,8 @@ func TestTryPage(t *testing.T) {
 			ID  json.RawMessage `json:"id"`
 			Str string          `json:"id_str"`
 		}
-		if err := json.Unmarshal([]byte(shown), &id); err != nil || string(id.ID) != quote+id.Str+quote || len(id.Str) < 18 || !strings.Contains(shown, "\n  ") {
+		if err := json.Unmarshal([]byte(shown), &id); err != nil || string(id.ID) != quote+id.Str+quote ||
+			len(id.Str) < 18 || !strings.Contains(shown, "\n  ") {
 			t.Errorf("it shows %q, %v", shown, err)
 		}
 	}
@@ -94,14 +95,18 @@ func TestTryPageInTheDark(t *testing.T) {
 	server, ctx := serve(t), open(t)
 	p := &page{t, ctx}
 	dark := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: dark}); err != nil {
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: dark}); err != nil {
 		t.Fatal(err)
 	}
 	const call = "#operations-IDs-takeID "
 	for _, width := range []int64{1280, 768, 390} {
-		do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(server.URL+"/docs/"), chromedp.WaitVisible(chromedp.CSS(call)),
-			chromedp.Click(chromedp.CSS(call+".opblock-summary-control")), chromedp.WaitVisible(chromedp.CSS(call+".try-out__btn")))
-		p.wait(`getComputedStyle(document.body).backgroundColor + (getComputedStyle($("#page")).filter !== "none")`, "rgb(15, 21, 28)true")
+		do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(server.URL+"/docs/"),
+			chromedp.WaitVisible(chromedp.CSS(call)),
+			chromedp.Click(chromedp.CSS(call+".opblock-summary-control")),
+			chromedp.WaitVisible(chromedp.CSS(call+".try-out__btn")))
+		p.wait(`getComputedStyle(document.body).backgroundColor + (getComputedStyle($("#page")).filter !== "none")`,
+			"rgb(15, 21, 28)true")
 		p.wait(`document.documentElement.scrollWidth`, fmt.Sprint(width))
 		picture(t, ctx, fmt.Sprintf("docs-%d-dark.png", width))
 	}
@@ -118,7 +123,8 @@ func TestPolicy(t *testing.T) {
 	w := watch(t, ctx)
 	do(t, ctx, chromedp.Navigate(server.URL+"/docs/"), chromedp.WaitVisible(chromedp.CSS("#operations-IDs-takeID")))
 	w.quiet(t, server.URL)
-	got := run(t, ctx, chromedp.Evaluate[string](`fetch("`+other.URL+`").then(() => "fetched", e => "refused")`, chromedp.EvalAwaitPromise))
+	got := run(t, ctx, chromedp.Evaluate[string](`fetch("`+other.URL+`").then(() => "fetched", e => "refused")`,
+		chromedp.EvalAwaitPromise))
 	if _, said := w.take(); got != "refused" || !strings.Contains(strings.Join(said, "\n"), "Content Security Policy") {
 		t.Errorf("asking another site was %s, and it was said: %q", got, said)
 	}

@@ -26,8 +26,14 @@ func TestCauses(t *testing.T) {
 		says  string
 	}{
 		{cluster.Leave{Member: all[1], Why: cluster.CauseLeft, By: all[1]}, " left"},
-		{cluster.Leave{Member: all[2], Why: cluster.CauseSessionEnded, By: by}, " is removed by " + short(by) + ": its session ended"},
-		{cluster.Leave{Member: all[3], Why: cluster.CauseFoundDead, By: by}, " is removed by " + short(by) + ", which found it dead"},
+		{
+			cluster.Leave{Member: all[2], Why: cluster.CauseSessionEnded, By: by},
+			" is removed by " + short(by) + ": its session ended",
+		},
+		{
+			cluster.Leave{Member: all[3], Why: cluster.CauseFoundDead, By: by},
+			" is removed by " + short(by) + ", which found it dead",
+		},
 		{cluster.Expel{Member: all[4], By: by}, " is expelled by way of " + short(by)},
 		{cluster.Leave{Member: all[5]}, " is removed: it left or died"},
 	} {
@@ -59,12 +65,14 @@ func TestAClockAheadInTheLog(t *testing.T) {
 	p := &page{t, open(t)}
 	p.visit(url, 1440)
 	p.wait(kept, "3")
-	marks := `[...document.querySelectorAll("#entries li")].filter(e => e.dataset.at > ` + fmt.Sprint(c.Value().Position()) + `).map(e => e.dataset.wrong).join()`
+	marks := `[...document.querySelectorAll("#entries li")].filter(e => e.dataset.at > ` +
+		fmt.Sprint(c.Value().Position()) + `).map(e => e.dataset.wrong).join()`
 	c.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	c.join(t)
 	c.now = time.Now
 	p.wait(kept, "4")
-	p.waitFor(marks + `.replaceAll("clock ahead", "").replaceAll(",", "") === "" && ` + marks + `.includes("clock ahead")`)
+	p.waitFor(marks + `.replaceAll("clock ahead", "").replaceAll(",", "") === "" && ` + marks +
+		`.includes("clock ahead")`)
 	p.waitFor(`text("#position").startsWith("by ")`) // when it was read
 	ahead := p.js(marks)
 	c.add(t, cluster.PeerGC{By: c.Value().Members()[0]})
@@ -93,11 +101,17 @@ func TestDays(t *testing.T) {
 	p.visit(url, 1440)
 	p.wait(kept, "7")
 	date := func(ago time.Duration) string {
-		return p.js(fmt.Sprintf(`new Date(%d).toLocaleDateString("en-GB", {day: "numeric", month: "short", year: "numeric"})`, time.Now().Add(-ago).UnixMilli()))
+		return p.js(
+			fmt.Sprintf(`new Date(%d).toLocaleDateString("en-GB", {day: "numeric", month: "short", year: "numeric"})`,
+				time.Now().Add(-ago).UnixMilli()))
 	}
 	p.waitFor(`text("#log-note").includes("since ` + date(5*day) + `")`)
-	for ago, members := range map[time.Duration]int{12 * time.Hour: 7, 36 * time.Hour: 6, 84 * time.Hour: 4, 108 * time.Hour: 3} {
-		p.js(fmt.Sprintf(`($("#slider").value = %d, $("#slider").dispatchEvent(new Event("input")))`, time.Now().Add(-ago).UnixMilli()))
+	for ago, members := range map[time.Duration]int{
+		12 * time.Hour: 7, 36 * time.Hour: 6, 84 * time.Hour: 4,
+		108 * time.Hour: 3,
+	} {
+		p.js(fmt.Sprintf(`($("#slider").value = %d, $("#slider").dispatchEvent(new Event("input")))`,
+			time.Now().Add(-ago).UnixMilli()))
 		if members == 7 { // nothing has happened since
 			p.wait(`$("#live").getAttribute("aria-pressed")`, "true")
 			continue

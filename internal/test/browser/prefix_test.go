@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// Behind a proxy that takes a prefix off paths, all of the page works: the log, the past, the last hour, horizons, IDs, verbs,
-// and the page that tries the calls.
+// Behind a proxy that takes a prefix off paths, all of the page works: the log, the past, the last hour, horizons, IDs,
+// verbs, and the page that tries the calls.
 func TestBehindAPrefix(t *testing.T) {
 	testenv.Slow(t)
 	secret := auth.NewSecret()

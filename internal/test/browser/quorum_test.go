@@ -33,7 +33,8 @@ func TestQuorum(t *testing.T) {
 	f.Fail(fmt.Errorf("%w: the store does not open yet", peer.ErrNotReady))
 	q := &changing{Quorum: servertest.ThreeMachines()}
 	apart := q.State
-	apart.Majority, apart.Self, apart.Waiting = false, "ids-3:7420", "nobody answers; waiting for ids-1:7420 (connection refused), ids-2:7420 (no answer)"
+	apart.Majority, apart.Self, apart.Waiting = false, "ids-3:7420",
+		"nobody answers; waiting for ids-1:7420 (connection refused), ids-2:7420 (no answer)"
 	apart.Machines = []quorum.Machine{
 		{Address: "ids-1:7420", Err: "connection refused"},
 		{Address: "ids-2:7420", Err: "no answer"},
@@ -52,16 +53,20 @@ func TestQuorum(t *testing.T) {
 	p.wait(`text("#quorum-note")`, "1 of 3 machines can be reached from here.")
 	p.waitFor(`text("#quorum-why").startsWith("This node waits: nobody answers; waiting for ids-1:7420")`)
 	p.wait(`document.querySelectorAll("#machines [data-state=bad]").length`, "2")
-	p.waitFor(`text("[data-machine='ids-1:7420']").includes("unreachable") && text("[data-machine='ids-1:7420']").includes("connection refused")`)
+	p.waitFor(`text("[data-machine='ids-1:7420']").includes("unreachable") && ` +
+		`text("[data-machine='ids-1:7420']").includes("connection refused")`)
 	p.waitFor(`text("[data-machine='ids-3:7420'] .badges").includes("emptythis machine")`)
-	p.wait(`["members-count", "members-note", "rate-note", "no-sequencers"].map(id => text("#" + id)).join(", ")`, "–, not known, not known, None is known at present.")
+	p.wait(`["members-count", "members-note", "rate-note", "no-sequencers"].map(id => text("#" + id)).join(", ")`,
+		"–, not known, not known, None is known at present.")
 	p.pictures("dashboard-quorum-waits")
 
 	q.state.Store(&q.State)
 	p.wait(`text("#quorum-note")`, "2 of 3 machines can be reached from here.")
 	p.wait(`text("#quorum-why")`, "")
 	p.wait(`text("[data-machine='ids-1:7420'] .badges")`, "leadervoterthis machine")
-	p.wait(`text("[data-machine='ids-2:7420'] dl")`, "Behind345 entriesData2.0 MiB, log 4.0 MiBDisk sync210 msClock250 ms behind this node’sVersionv1.4.0, etcd 3.7.3Statuscatches up")
+	p.wait(`text("[data-machine='ids-2:7420'] dl")`,
+		"Behind345 entriesData2.0 MiB, log 4.0 MiBDisk sync210 msClock250 ms behind this node’sVersionv1.4.0, etcd "+
+			"3.7.3Statuscatches up")
 	p.wait(`text("[data-machine='ids-2:7420'] .far")`, "210 ms")
 	p.wait(`text("[data-machine='ids-3:7420'] dl")`, "Errorconnection refusedBehindat least 1\u202f345 entries")
 	p.pictures("dashboard-quorum")

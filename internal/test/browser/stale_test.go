@@ -34,12 +34,21 @@ func toldTo(t *testing.T, policy *auth.Policy, o calls.Options) (*servertest.Mem
 	commands := []cluster.Command{cluster.CreateSequencer{Sequencer: "default", Definition: nodes(24)}}
 	pulses, now := map[string]peer.Pulse{}, time.Now()
 	for i, id := range []string{"a1", "b2", "c3"} {
-		commands = append(commands, cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}, cluster.Attach{Sequencer: "default", Member: id})
-		pulses[id] = peer.Pulse{Mark: id, Owner: "host-" + id, Since: now, Clock: now, Every: 10 * time.Minute, Vitals: peer.Vitals{
-			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: now.Add(-time.Hour),
-			Ready: true, Given: 1234567, Rate: 1000, Verdict: "agreed", Offset: time.Duration(i) * 20 * time.Millisecond, Judged: now, Left: 20 * time.Minute, RoundTrip: 2 * time.Millisecond,
-		}}
-		f.Owned = append(f.Owned, peer.Owner{Node: int64(i), Live: true, Name: "host-" + id, Since: now, Horizon: now.Add(time.Hour)})
+		commands = append(commands, cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id},
+			cluster.AcceptJoin{Joiner: id}, cluster.Attach{Sequencer: "default", Member: id})
+		pulses[id] = peer.Pulse{
+			Mark: id, Owner: "host-" + id, Since: now, Clock: now, Every: 10 * time.Minute,
+			Vitals: peer.Vitals{
+				Version:   "v1.4.0",
+				Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)},
+				Since:     now.Add(-time.Hour),
+				Ready:     true, Given: 1234567, Rate: 1000, Verdict: "agreed",
+				Offset: time.Duration(i) * 20 * time.Millisecond, Judged: now, Left: 20 * time.Minute,
+				RoundTrip: 2 * time.Millisecond,
+			},
+		}
+		f.Owned = append(f.Owned,
+			peer.Owner{Node: int64(i), Live: true, Name: "host-" + id, Since: now, Horizon: now.Add(time.Hour)})
 	}
 	f.Apply(commands...)
 	for i, c := range commands {
@@ -131,8 +140,10 @@ func TestClockProblem(t *testing.T) {
 	f, pulses, url := told(t)
 	wrong := pulses["b2"]
 	wrong.Clock = wrong.Clock.Add(2 * time.Hour)
-	wrong.Vitals.Ready, wrong.Vitals.Code, wrong.Vitals.Why = false, "clock", "this clock is 2h0m ahead of 2 of 2 others"
-	wrong.Vitals.Verdict, wrong.Vitals.Against, wrong.Vitals.Others, wrong.Vitals.Offset, wrong.Vitals.Rate = "ahead", 2, 2, 2*time.Hour, 0
+	wrong.Vitals.Ready, wrong.Vitals.Code, wrong.Vitals.Why = false, "clock",
+		"this clock is 2h0m ahead of 2 of 2 others"
+	wrong.Vitals.Verdict, wrong.Vitals.Against, wrong.Vitals.Others, wrong.Vitals.Offset, wrong.Vitals.Rate = "ahead",
+		2, 2, 2*time.Hour, 0
 	f.SetPulses(map[string]peer.Pulse{"a1": pulses["a1"], "b2": wrong, "c3": pulses["c3"]})
 	p := &page{t, open(t)}
 	p.visit(url, 1440)
@@ -142,7 +153,8 @@ func TestClockProblem(t *testing.T) {
 	p.wait(`text("#nodes-body tr:first-child code")`, "b2") // the worst first
 	p.wait(`text('#nodes-body [data-id="b2"] .clock')`, "+2 h")
 	p.click("#problems button")
-	p.waitFor(`text("#member").includes("this clock is 2h0m ahead of 2 of 2 others") && text("#member").includes("pinned")`)
+	p.waitFor(`text("#member").includes("this clock is 2h0m ahead of 2 of 2 others") && ` +
+		`text("#member").includes("pinned")`)
 	p.pictures("dashboard-clock")
 
 	// Sorted by another column, and each with a link to its own page.
@@ -168,7 +180,10 @@ func TestLastHour(t *testing.T) {
 		for n := range 3 {
 			rate := float64(400 + 300*n + (i*(n+3)*37)%200)
 			m.Rate += rate
-			m.Nodes = append(m.Nodes, peer.NodeMinute{Owner: "host-" + []string{"a1", "b2", "c3"}[n], Ready: n != 1 || ready == 3, Rate: rate, Offset: time.Duration(n*i) * time.Millisecond})
+			m.Nodes = append(m.Nodes, peer.NodeMinute{
+				Owner: "host-" + []string{"a1", "b2", "c3"}[n],
+				Ready: n != 1 || ready == 3, Rate: rate, Offset: time.Duration(n*i) * time.Millisecond,
+			})
 		}
 		hour = append(hour, m)
 	}
@@ -192,13 +207,15 @@ func TestColours(t *testing.T) {
 	_, _, url := told(t)
 	_, _, other := told(t)
 	p := &page{t, open(t)}
-	colours := `[...document.querySelectorAll("#nodes-body tr")].map(r => r.dataset.id + r.querySelector(".swatch").style.getPropertyValue("--hue")).sort().join()`
+	colours := `[...document.querySelectorAll("#nodes-body tr")].map(r => r.dataset.id + ` +
+		`r.querySelector(".swatch").style.getPropertyValue("--hue")).sort().join()`
 	p.visit(url, 1440)
 	p.wait(state("b2"), "ready")
 	first := p.js(colours)
 	p.visit(other, 390)
 	p.wait(state("b2"), "ready")
 	p.wait(colours, first)
-	p.wait(`$("#ring [data-id=b2]").style.getPropertyValue("--hue") === $("#nodes-body [data-id=b2] .swatch").style.getPropertyValue("--hue")`, "true")
+	p.wait(`$("#ring [data-id=b2]").style.getPropertyValue("--hue") === $("#nodes-body [data-id=b2] `+
+		`.swatch").style.getPropertyValue("--hue")`, "true")
 	p.wait(`new Set(`+colours+`.match(/oklch.*?\)\)/g)).size`, "3")
 }

@@ -126,8 +126,10 @@ func measure(t *testing.T, ctx context.Context, c *crowd) {
 	took := time.Since(began)
 	share := func(used time.Duration) float64 { return 100 * used.Seconds() / took.Seconds() }
 	server, chromium = cpu(t, os.Getpid())-server, cpu(t, browsers(t)...)-chromium
-	t.Logf("%d members, %d sequencers, %.0f entries a second, for %v: the server with this test used %.1f %% of a core, the browser %.1f %%",
-		c.Value().Size(), len(c.names), time.Second.Seconds()/every.Seconds(), took.Round(time.Second), share(server), share(chromium))
+	t.Logf("%d members, %d sequencers, %.0f entries a second, for %v: the server with this test used %.1f %% of a "+
+		"core, the browser %.1f %%",
+		c.Value().Size(), len(c.names), time.Second.Seconds()/every.Seconds(), took.Round(time.Second), share(server),
+		share(chromium))
 }
 
 // cpu is the time that processes have used of all cores.

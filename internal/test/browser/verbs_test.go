@@ -29,7 +29,8 @@ func TestVerbs(t *testing.T) {
 	w := watch(t, p.ctx)
 	p.visit(l.url, 1440)
 	p.wait(kept, "3")
-	p.waitFor(`text(".may-not").includes("log in") && [...document.querySelectorAll(".verbs")].every(v => v.clientWidth === 0)`)
+	p.waitFor(`text(".may-not").includes("log in") && [...document.querySelectorAll(".verbs")].every(v => ` +
+		`v.clientWidth === 0)`)
 
 	do(t, p.ctx, chromedp.Navigate(l.url+"/ui/#login="+secret.NewLogin()))
 	p.wait(`$("#forget").hidden`, "false")
@@ -97,7 +98,8 @@ func TestVerbsOfSequencers(t *testing.T) {
 	w := watch(t, p.ctx)
 	p.visit(l.url, 1440)
 	p.wait(kept, "3")
-	p.waitFor(`["move", "allocate", "policy"].every(verb => $("[data-verb=" + verb + "]").getClientRects().length === 0)`)
+	p.waitFor(`["move", "allocate", "policy"].every(verb => $("[data-verb=" + verb + ` +
+		`"]").getClientRects().length === 0)`)
 
 	do(t, p.ctx, chromedp.Navigate(l.url+"/ui/#login="+secret.NewLogin()))
 	p.wait(`$("#forget").hidden`, "false")
@@ -121,7 +123,8 @@ func TestVerbsOfSequencers(t *testing.T) {
 	p.pictures("dashboard-refused")
 	p.enter("#sure-node", fmt.Sprint(moved)+kb.Enter)
 	p.wait(`$("#sure").open`, "false")
-	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith("node ID ` + fmt.Sprint(moved) + ` of default is to move to host-a (` + a[:6] + `)"))`)
+	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith("node ID ` +
+		fmt.Sprint(moved) + ` of default is to move to host-a (` + a[:6] + `)"))`)
 	p.waitFor(`text("#member .chips").includes("default · ` + fmt.Sprint(moved) + `")`)
 	p.cell(moved, "held by "+a)
 

@@ -53,8 +53,8 @@ func (a *Authority) Issue(name string, usage x509.ExtKeyUsage, until time.Time) 
 	})
 }
 
-// IssueTo makes a certificate for servers and clients with these names, which are no addresses, and its key, both in PEM,
-// for an hour.
+// IssueTo makes a certificate for servers and clients with these names, which are no addresses, and its key, both in
+// PEM, for an hour.
 func (a *Authority) IssueTo(names ...string) (cert, key []byte) {
 	return a.issue(&x509.Certificate{DNSNames: names, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 }

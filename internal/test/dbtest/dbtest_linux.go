@@ -14,34 +14,39 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// Postgres starts PostgreSQL, and returns the folder of its socket, as PGHOST takes it. The user and the database are called
-// postgres, and no password is wanted. The test is skipped where PostgreSQL is not installed.
+// Postgres starts PostgreSQL, and returns the folder of its socket, as PGHOST takes it. The user and the database are
+// called postgres, and no password is wanted. The test is skipped where PostgreSQL is not installed.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	bin := postgresPrograms(t)
 	client := testenv.Program(t, "psql", "postgresql-client")
 	s := newServer(t)
-	s.run(t, filepath.Join(bin, "initdb"), "-D", s.path("data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	s.run(t, filepath.Join(bin, "initdb"), "-D", s.path("data"), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+		"--locale=C", "--no-sync")
 	s.serve(t, syscall.SIGQUIT, // at once, and yet it frees its shared memory
-		exec.Command(filepath.Join(bin, "postgres"), "-D", s.path("data"), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off"),
+		exec.Command(filepath.Join(bin, "postgres"), "-D", s.path("data"), "-k", s.dir, "-c", "listen_addresses=",
+			"-c", "fsync=off"),
 		exec.Command(client, "-X", "-h", s.dir, "-U", "postgres", "-c", "SELECT"))
 	return s.dir
 }
 
-// MariaDB starts MariaDB, and returns the path of its socket. The user is called root and the database test, and no password
-// is wanted. The test is skipped where MariaDB is not installed.
+// MariaDB starts MariaDB, and returns the path of its socket. The user is called root and the database test, and no
+// password is wanted. The test is skipped where MariaDB is not installed.
 func MariaDB(t testing.TB) string {
 	t.Helper()
 	install := testenv.Program(t, "mariadb-install-db", "mariadb-server")
 	daemon := testenv.Program(t, "mariadbd", "mariadb-server")
 	client := testenv.Program(t, "mariadb", "mariadb-client")
 	s := newServer(t)
-	s.run(t, install, "--no-defaults", "--datadir="+s.path("data"), "--auth-root-authentication-method=normal", "--skip-name-resolve")
+	s.run(t, install, "--no-defaults", "--datadir="+s.path("data"), "--auth-root-authentication-method=normal",
+		"--skip-name-resolve")
 	socket := s.path("mariadb.sock")
 	s.serve(t, syscall.SIGKILL,
-		exec.Command(daemon, "--no-defaults", "--datadir="+s.path("data"), "--socket="+socket, "--pid-file="+s.path("pid"),
+		exec.Command(daemon, "--no-defaults", "--datadir="+s.path("data"), "--socket="+socket,
+			"--pid-file="+s.path("pid"),
 			"--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--tmpdir="+s.dir),
-		exec.Command(client, "--no-defaults", "--socket="+socket, "-u", "root", "-e", "CREATE DATABASE IF NOT EXISTS test"))
+		exec.Command(client, "--no-defaults", "--socket="+socket, "-u", "root", "-e",
+			"CREATE DATABASE IF NOT EXISTS test"))
 	return socket
 }
 
@@ -88,8 +93,8 @@ func (s *server) run(t testing.TB, name string, args ...string) {
 	}
 }
 
-// serve starts the server, and waits until a client succeeds. The signal ends the server, with the test. It may be called again
-// when the server has ended.
+// serve starts the server, and waits until a client succeeds. The signal ends the server, with the test. It may be
+// called again when the server has ended.
 func (s *server) serve(t testing.TB, end syscall.Signal, daemon, client *exec.Cmd) {
 	t.Helper()
 	daemon.Dir, daemon.Stdout, daemon.Stderr = s.dir, &s.output, &s.output

@@ -64,15 +64,16 @@ func postgresTemplate(t testing.TB, s *PostgresServer) string {
 	defer template.Unlock()
 	if template.dir == "" {
 		dir := s.path("template")
-		s.run(t, filepath.Join(s.bin, "initdb"), "-D", dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--wal-segsize=1")
+		s.run(t, filepath.Join(s.bin, "initdb"), "-D", dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C",
+			"--no-sync", "--wal-segsize=1")
 		kept, err := os.MkdirTemp("", "firn-db-template-")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("cp", "-a", dir, kept).CombinedOutput(); err != nil { //nolint:gosec // paths of our own
+		if out, err := exec.Command("cp", "-a", dir, kept).CombinedOutput(); err != nil {
 			t.Fatalf("copying the template: %v\n%s", err, out)
 		}
-		if err := os.Chmod(kept, 0o755); err != nil { //nolint:gosec // its contents are private
+		if err := os.Chmod(kept, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		template.dir = filepath.Join(kept, "template")
@@ -112,10 +113,13 @@ func (s *PostgresServer) Set(settings ...string) { s.settings = append(s.setting
 func (s *PostgresServer) Start(t testing.TB) {
 	t.Helper()
 	args := []string{"-D", s.path("data"), "-k", s.dir, "-p", s.port}
-	for _, setting := range append([]string{"listen_addresses=127.0.0.1", "shared_buffers=16MB", "max_wal_senders=4", "wal_level=replica", "hot_standby=on", "log_min_messages=error"}, s.settings...) {
+	for _, setting := range append([]string{
+		"listen_addresses=127.0.0.1", "shared_buffers=16MB", "max_wal_senders=4",
+		"wal_level=replica", "hot_standby=on", "log_min_messages=error",
+	}, s.settings...) {
 		args = append(args, "-c", setting)
 	}
-	s.daemon = exec.Command(filepath.Join(s.bin, "postgres"), args...) //nolint:gosec // a server of ours
+	s.daemon = exec.Command(filepath.Join(s.bin, "postgres"), args...)
 	s.serve(t, syscall.SIGQUIT, s.daemon, s.psql(t, "SELECT"))
 }
 
@@ -125,7 +129,7 @@ func (s *PostgresServer) psql(t testing.TB, statements ...string) *exec.Cmd {
 	for _, statement := range statements {
 		args = append(args, "-c", statement)
 	}
-	return exec.Command(testenv.Program(t, "psql", "postgresql-client"), args...) //nolint:gosec // a server of ours
+	return exec.Command(testenv.Program(t, "psql", "postgresql-client"), args...)
 }
 
 // SQL runs statements as the superuser, and returns what they print.
@@ -138,8 +142,8 @@ func (s *PostgresServer) SQL(t testing.TB, statements ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Reload runs statements such as ALTER SYSTEM and has the server read its configuration, and waits until new connections
-// are made by it. The processes that there are read it when they get to it.
+// Reload runs statements such as ALTER SYSTEM and has the server read its configuration, and waits until new
+// connections are made by it. The processes that there are read it when they get to it.
 func (s *PostgresServer) Reload(t testing.TB, statements ...string) {
 	t.Helper()
 	loaded := func() string { return s.SQL(t, "SELECT pg_conf_load_time()") }
@@ -154,7 +158,9 @@ func (s *PostgresServer) Part(t testing.TB) {
 	receives := func() bool { return s.SQL(t, "SELECT status FROM pg_stat_wal_receiver") == "streaming" }
 	eventually(t, "the standby copies", receives)
 	s.Reload(t, "ALTER SYSTEM SET primary_conninfo = ''")
-	eventually(t, "the standby is parted", func() bool { return s.SQL(t, "SELECT count(*) FROM pg_stat_wal_receiver") == "0" })
+	eventually(t, "the standby is parted", func() bool {
+		return s.SQL(t, "SELECT count(*) FROM pg_stat_wal_receiver") == "0"
+	})
 }
 
 // Kill ends the server at once, without writing what it has in memory.
@@ -209,7 +215,8 @@ func (s *PostgresServer) Backup(t testing.TB) (restore func(t testing.TB)) {
 func (s *PostgresServer) Replica(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	r := newPostgres(t, settings)
-	r.run(t, filepath.Join(s.bin, "pg_basebackup"), "-D", r.path("data"), "-h", s.dir, "-p", s.port, "-U", "postgres", "-R", "-c", "fast", "-N")
+	r.run(t, filepath.Join(s.bin, "pg_basebackup"), "-D", r.path("data"), "-h", s.dir, "-p", s.port, "-U", "postgres",
+		"-R", "-c", "fast", "-N")
 	r.Start(t)
 	return r
 }
@@ -239,19 +246,21 @@ unix_socket_dir =
 ignore_startup_parameters = extra_float_digits
 `, s.port, port, mode)
 	config = strings.Replace(config, "dbname=postgres", "dbname=postgres user=postgres", 1)
-	if err := os.WriteFile(p.path("pgbouncer.ini"), []byte(config), 0o644); err != nil { //nolint:gosec // for another user
+	if err := os.WriteFile(p.path("pgbouncer.ini"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p.serve(t, syscall.SIGQUIT,
-		exec.Command(program, p.path("pgbouncer.ini")), //nolint:gosec // a server of ours
-		exec.Command(testenv.Program(t, "psql", "postgresql-client"), "-X", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres", "-c", "SELECT")) //nolint:gosec // a server of ours
+		exec.Command(program, p.path("pgbouncer.ini")),
+		exec.Command(testenv.Program(t, "psql", "postgresql-client"), "-X", "-h", "127.0.0.1", "-p", port, "-U",
+			"postgres", "-d", "postgres", "-c", "SELECT"))
 	return "127.0.0.1:" + port
 }
 
 // Dump returns a dump of a schema.
 func (s *PostgresServer) Dump(t testing.TB, schema string) []byte {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(s.bin, "pg_dump"), "-h", s.dir, "-p", s.port, "-U", "postgres", "-n", schema).Output() //nolint:gosec // a server of ours
+	out, err := exec.Command(filepath.Join(s.bin, "pg_dump"), "-h", s.dir, "-p", s.port, "-U", "postgres", "-n",
+		schema).Output()
 	if err != nil {
 		t.Fatalf("pg_dump: %v", err)
 	}
@@ -276,16 +285,19 @@ func (s *PostgresServer) RequirePasswords(t testing.TB) {
 	s.Reload(t)
 }
 
-// RequireCertificates has the server accept only TLS on its port from now on, and only from a user whom a certificate of an
-// authority names. The arguments are paths of files in PEM.
+// RequireCertificates has the server accept only TLS on its port from now on, and only from a user whom a certificate
+// of an authority names. The arguments are paths of files in PEM.
 func (s *PostgresServer) RequireCertificates(t testing.TB, authority, cert, key string) {
 	t.Helper()
-	for name, from := range map[string]string{"data/ca.pem": authority, "data/server.pem": cert, "data/server.key": key} {
+	for name, from := range map[string]string{
+		"data/ca.pem": authority, "data/server.pem": cert,
+		"data/server.key": key,
+	} {
 		pem, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command("sh", "-c", `umask 077 && cat >"$0"`, s.path(name)) //nolint:gosec // a server of ours
+		c := exec.Command("sh", "-c", `umask 077 && cat >"$0"`, s.path(name))
 		c.Stdin, c.SysProcAttr = bytes.NewReader(pem), &syscall.SysProcAttr{Credential: s.nobody}
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", c, err, out)
@@ -296,7 +308,8 @@ func (s *PostgresServer) RequireCertificates(t testing.TB, authority, cert, key 
 		"ALTER SYSTEM SET ssl_key_file = 'server.key'", "ALTER SYSTEM SET ssl = on")
 }
 
-// rules says who may connect to the server's port, once it has read its configuration again. On its socket everybody may.
+// rules says who may connect to the server's port, once it has read its configuration again. On its socket everybody
+// may.
 func (s *PostgresServer) rules(t testing.TB, port string) {
 	t.Helper()
 	if err := os.WriteFile(s.path("data/pg_hba.conf"), []byte("local all all trust\n"+port+"\n"), 0o600); err != nil {

@@ -60,7 +60,8 @@ func compile(t *testing.T, blocks []block) (problems []string) {
 		t.Fatal(err)
 	}
 	for i, b := range blocks {
-		body := fmt.Sprintf("func block%d(%s) error {\n{\n//line %s:%d\n%s}\nreturn nil\n}\n", i, declared, b.page, b.line+1, b.text())
+		body := fmt.Sprintf("func block%d(%s) error {\n{\n//line %s:%d\n%s}\nreturn nil\n}\n", i, declared, b.page,
+			b.line+1, b.text())
 		var source strings.Builder
 		source.WriteString("package main\n")
 		for name, path := range packages {
@@ -152,7 +153,8 @@ func firnReads(t *testing.T, flag, name string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(filepath.Join(bin, "firn"), "serve", flag, name, "--http-addr=127.0.0.1:0", "--admin-addr=none", "--data-dir=/dev/null/none")
+	c := exec.Command(filepath.Join(bin, "firn"), "serve", flag, name, "--http-addr=127.0.0.1:0", "--admin-addr=none",
+		"--data-dir=/dev/null/none")
 	out, err := c.CombinedOutput()
 	if c.ProcessState == nil {
 		t.Fatal(err)

@@ -27,7 +27,8 @@ type form struct {
 
 // GitHub leaves out a form that is wrong. Vulnerabilities are reported where SECURITY.md says, not in an issue.
 func TestIssueForms(t *testing.T) {
-	private := regexp.MustCompile(`https://\S+/advisories/new`).FindString(readPage(t, filepath.Join(root, "SECURITY.md")).text)
+	private := regexp.MustCompile(`https://\S+/advisories/new`).
+		FindString(readPage(t, filepath.Join(root, "SECURITY.md")).text)
 	here := regexp.MustCompile(`https://github\.com/firn-id/firn/blob/main/([\w./-]*\w)`)
 	for name, contacts := range map[string]bool{"bug.yml": false, "feature.yml": false, "config.yml": true} {
 		data, err := os.ReadFile(filepath.Join(root, ".github", "ISSUE_TEMPLATE", name))
@@ -48,7 +49,8 @@ func TestIssueForms(t *testing.T) {
 			text := b.Type == "markdown" && b.ID == "" && b.Attributes.Value != ""
 			field := (b.Type == "input" || b.Type == "textarea") && b.ID != "" && !ids[b.ID] && b.Attributes.Label != ""
 			if !text && !field {
-				t.Errorf("%s: body[%d] is %+v; want markdown with a value, or an input or a textarea with an id of its own and a label", name, i, b)
+				t.Errorf("%s: body[%d] is %+v; want markdown with a value, or an input or a textarea with an id of "+
+					"its own and a label", name, i, b)
 			}
 			ids[b.ID] = true
 		}

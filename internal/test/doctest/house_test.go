@@ -51,7 +51,8 @@ while read -r what name; do
   run) install -m 600 /dev/null /mnt/page/$name.out # secrets are printed to no file for others
     bash /mnt/page/$name.sh >/mnt/page/$name.out 2>/mnt/page/$name.err </dev/null && echo 0 || echo $? ;;
   serve)
-    { bash /mnt/page/$name.sh >/mnt/page/$name.out 2>/mnt/page/$name.err </dev/null || echo $? >/mnt/page/$name.ended; } &
+    { bash /mnt/page/$name.sh >/mnt/page/$name.out 2>/mnt/page/$name.err </dev/null ||
+      echo $? >/mnt/page/$name.ended; } &
     echo 0
     ;;
   end)
@@ -80,7 +81,10 @@ type house struct {
 // build makes a house, or skips the test where it may not.
 func build(t *testing.T) *house {
 	t.Helper()
-	for name, debian := range map[string]string{"unshare": "util-linux", "ip": "iproute2", "bash": "bash", "awk": "gawk", "curl": "curl"} {
+	for name, debian := range map[string]string{
+		"unshare": "util-linux", "ip": "iproute2", "bash": "bash",
+		"awk": "gawk", "curl": "curl",
+	} {
 		testenv.Program(t, name, debian)
 	}
 	bin, err := programs()
@@ -160,7 +164,8 @@ var programs = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	build := func(name, module, what string) error {
-		out, err := exec.Command("go", "-C", filepath.Join(root, module), "build", "-o", filepath.Join(dir, name), what).CombinedOutput()
+		out, err := exec.Command("go", "-C", filepath.Join(root, module), "build", "-o", filepath.Join(dir, name),
+			what).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("building %s: %w: %s", name, err, out)
 		}

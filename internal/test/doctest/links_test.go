@@ -32,7 +32,10 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			t.Error(problem)
 		}
 	}
-	wrong := page{name: "docs/x.md", text: "# A `b` c!\n[a](#a-b-c) [b](#b) [c](none.md) [d](../README.md#nowhere) [e](../README.md#firn) `[f](f)`"}
+	wrong := page{
+		name: "docs/x.md",
+		text: "# A `b` c!\n[a](#a-b-c) [b](#b) [c](none.md) [d](../README.md#nowhere) [e](../README.md#firn) `[f](f)`",
+	}
 	if problems := badLinks(wrong); len(problems) != 3 {
 		t.Errorf("%q, want three", problems)
 	}
@@ -90,7 +93,11 @@ func TestCodeIsWhereThePagesSay(t *testing.T) {
 	if found < 10 {
 		t.Errorf("the pages say of %d names where they are, want the ten of docs/internals.md", found)
 	}
-	wrong := page{name: "docs/x.md", text: "`Generator.Next` in [g](../generator.go), `Generator.Nxt` in [g](../generator.go), `Next` in [g](../generator.go)"}
+	wrong := page{
+		name: "docs/x.md",
+		text: "`Generator.Next` in [g](../generator.go), `Generator.Nxt` in [g](../generator.go), `Next` in " +
+			"[g](../generator.go)",
+	}
 	if problems := notThere(wrong); len(problems) != 2 {
 		t.Errorf("%q, want two", problems)
 	}
@@ -102,7 +109,8 @@ func notThere(p page) (problems []string) {
 		if of, method, ok := strings.Cut(name, "."); ok {
 			receiver, name = `\(\w+ \*?`+of+`\) `, method
 		}
-		declares := regexp.MustCompile(`(?m)^(?:func ` + receiver + `|type |  )` + name + `\b`) // "  ": a method in JavaScript
+		// " ": a method in JavaScript
+		declares := regexp.MustCompile(`(?m)^(?:func ` + receiver + `|type |  )` + name + `\b`)
 		text, err := os.ReadFile(filepath.Join(root, filepath.Dir(p.name), m[2]))
 		if err != nil || !declares.Match(text) {
 			problems = append(problems, fmt.Sprintf("%s: %s does not declare %s", p.name, m[2], m[1]))
@@ -170,7 +178,10 @@ func prose(text string) []string {
 }
 
 // foreign are flags of other programs that the pages speak of without their names.
-var foreign = []string{"--auto-compaction-mode", "--auto-compaction-retention", "--bump-revision", "--help", "--no-block", "--quick"}
+var foreign = []string{
+	"--auto-compaction-mode", "--auto-compaction-retention", "--bump-revision", "--help",
+	"--no-block", "--quick",
+}
 
 // Every flag in the prose is one of firn's, where it does not follow the name of another program.
 func TestFlagsAreThere(t *testing.T) {

@@ -7,9 +7,11 @@ import (
 	"testing"
 )
 
-// fromRegistry is what takes a client by a name in a public registry. Nobody holds these names there yet: whoever registers
-// one owns all who follow the page.
-var fromRegistry = regexp.MustCompile(`(?m)(?:\b(?:install|add|i|npx|require)\s+["']?(?:firn-id|firn-client|firn)["']?(?:[@=<>~]\S*)?\s*$|<artifactId>firn-client</artifactId>|io\.github\.firn-id:)`)
+// fromRegistry is what takes a client by a name in a public registry. Nobody holds these names there yet: whoever
+// registers one owns all who follow the page.
+var fromRegistry = regexp.MustCompile(
+	`(?m)(?:\b(?:install|add|i|npx|require)\s+["']?(?:firn-id|firn-client|firn)["']?(?:[@=<>~]\S*)?\s*$|` +
+		`<artifactId>firn-client</artifactId>|io\.github\.firn-id:)`)
 
 func TestNobodyInstallsByANameThatNobodyHolds(t *testing.T) {
 	var names []string
@@ -30,7 +32,8 @@ func TestNobodyInstallsByANameThatNobodyHolds(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]bool{
-		"npm install firn-id\n": true, "pip install firn-id": true, "pip install 'firn-id'": true, "npm i firn-id@0.1.0": true, "uv add firn-id": true,
+		"npm install firn-id\n": true, "pip install firn-id": true, "pip install 'firn-id'": true,
+		"npm i firn-id@0.1.0": true, "uv add firn-id": true,
 		"npm install firn/clients/typescript/firn-id-0.1.0.tgz": false, "pip install ./firn/clients/python": false,
 	} {
 		if got := fromRegistry.MatchString(text); got != want {

@@ -38,7 +38,10 @@ func (b block) text() string   { return strings.Join(b.lines, "\n") + "\n" }
 // pages are all of the documentation.
 func pages(t *testing.T) (all []page) {
 	t.Helper()
-	for _, pattern := range []string{"README.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "bench/README.md", "internal/ops/deploy/README.md", "examples/*/README.md"} {
+	for _, pattern := range []string{
+		"README.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md",
+		"bench/README.md", "internal/ops/deploy/README.md", "examples/*/README.md",
+	} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +140,8 @@ func (b *block) instruct(text string) error {
 	case what == "not run" && rest != "":
 		b.notRun = rest
 	default:
-		return fmt.Errorf("doctest: %q is not an instruction; want end, prompt, \"first: COMMAND\" or \"not run: REASON\"", text)
+		return fmt.Errorf("doctest: %q is not an instruction; want end, prompt, \"first: COMMAND\" or \"not run: "+
+			"REASON\"", text)
 	}
 	return nil
 }
@@ -160,12 +164,14 @@ var reasons = []string{
 	"takes minutes",
 }
 
-// stores are the reasons for which commands of firn may be left out too. Their flags are checked; tests of whole programs
-// run them with such a store.
+// stores are the reasons for which commands of firn may be left out too. Their flags are checked; tests of whole
+// programs run them with such a store.
 var stores = []string{"needs PostgreSQL", "needs ZooKeeper"}
 
-// command is what a line with a command begins with. The page of commands has examples from the help, which another test reads.
-var command = regexp.MustCompile(`^(\$ )?(sudo )?(firn|curl|go|git|etcd|etcdctl|haproxy|nginx|keepalived|kubectl|docker|systemctl|apt-get|promtool) `)
+// command is what a line with a command begins with. The page of commands has examples from the help, which another
+// test reads.
+var command = regexp.MustCompile(`^(\$ )?(sudo ` +
+	`)?(firn|curl|go|git|etcd|etcdctl|haproxy|nginx|keepalived|kubectl|docker|systemctl|apt-get|promtool) `)
 
 var firnCommand = regexp.MustCompile(`(^|[|;&(]|\$\(|\bsudo )\s*(\S*/)?firn `)
 
@@ -184,7 +190,8 @@ func (b block) check() error {
 		return fmt.Errorf("%v: %q is not a reason to skip it; want one of %q", b, b.notRun, reasons)
 	case slices.Contains(stores, b.notRun):
 		return nil
-	case slices.ContainsFunc(b.lines, firnCommand.MatchString) || slices.ContainsFunc(b.commands(), firnCommand.MatchString):
+	case slices.ContainsFunc(b.lines, firnCommand.MatchString) ||
+		slices.ContainsFunc(b.commands(), firnCommand.MatchString):
 		return fmt.Errorf("%v: commands of firn are run whatever the reason not to", b)
 	}
 	return nil

@@ -21,9 +21,15 @@ var serving = []struct {
 	ready   string
 }{
 	{regexp.MustCompile(`^(\w+=\S+ )*(firn|go run \./cmd/firn) serve\b`), `grep -q 'claimed a node ID' $ERR`},
-	{regexp.MustCompile(`^(firn|go run \./cmd/firn) demo( --.*)?$`), `curl -sf -o /dev/null -X POST localhost:8080/api/v1/id`},
+	{
+		regexp.MustCompile(`^(firn|go run \./cmd/firn) demo( --.*)?$`),
+		`curl -sf -o /dev/null -X POST localhost:8080/api/v1/id`,
+	},
 	{regexp.MustCompile(`^firn .* --follow\b`), `test -s $OUT`},
-	{regexp.MustCompile(`^(etcd|go tool go\.etcd\.io/etcd/server/v3)\b`), `curl -sf -o /dev/null localhost:2379/health`},
+	{
+		regexp.MustCompile(`^(etcd|go tool go\.etcd\.io/etcd/server/v3)\b`),
+		`curl -sf -o /dev/null localhost:2379/health`,
+	},
 	{regexp.MustCompile(`^go run \./examples/orders`), `grep -q 'is now attached' $OUT`},
 }
 
@@ -37,7 +43,8 @@ func serves(commands []string) (ready string, ok bool) {
 		i--
 	}
 	for _, s := range serving {
-		if i >= 0 && s.command.MatchString(commands[i]) && !strings.HasSuffix(strings.TrimSpace(commands[len(commands)-1]), "&") {
+		if i >= 0 && s.command.MatchString(commands[i]) &&
+			!strings.HasSuffix(strings.TrimSpace(commands[len(commands)-1]), "&") {
 			return s.ready, true
 		}
 	}
@@ -106,8 +113,8 @@ func (h *house) runPage(t *testing.T, p page) error {
 // lateSince is how late this machine has been at most.
 var lateSince = responsive.Late
 
-// checkFlags asks the commands of firn in a block that is not run for help: they are there, with these flags. Those that
-// print a file need nothing, and are run.
+// checkFlags asks the commands of firn in a block that is not run for help: they are there, with these flags. Those
+// that print a file need nothing, and are run.
 func (h *house) checkFlags(t *testing.T, b block) error {
 	t.Helper()
 	for _, line := range b.commands() {
@@ -242,7 +249,10 @@ func (h *house) runConsole(t *testing.T, b block) error {
 }
 
 // debian has the packages of programs that pages use and the repository does not build.
-var debian = map[string]string{"haproxy": "haproxy", "nginx": "nginx", "promtool": "prometheus", "redis-cli": "redis-tools"}
+var debian = map[string]string{
+	"haproxy": "haproxy", "nginx": "nginx", "promtool": "prometheus",
+	"redis-cli": "redis-tools",
+}
 
 // lacks says what a page needs and is not here; nothing, if all is.
 func lacks(p page) string {

@@ -9,7 +9,8 @@ import (
 )
 
 // changing is what differs from run to run: a time, a rate, an ID, a member ID, spaces, and what is left out.
-var changing = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?|\d+ IDs/s|\d{12,19}|\b[a-z2-7]{13}\b| +|\.\.\.`)
+var changing = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?|\d+ IDs/s|\d{12,` +
+	`19}|\b[a-z2-7]{13}\b| +|\.\.\.`)
 
 const timePattern = `(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)`
 

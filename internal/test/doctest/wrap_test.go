@@ -54,7 +54,8 @@ func tooWide(text string) (lines []int) {
 		if strings.HasPrefix(body, "```") {
 			fenced = !fenced
 		}
-		if fenced || utf8.RuneCountInString(line) <= columns || strings.HasPrefix(body, "|") || strings.HasPrefix(body, "<") {
+		if fenced || utf8.RuneCountInString(line) <= columns || strings.HasPrefix(body, "|") ||
+			strings.HasPrefix(body, "<") {
 			continue
 		}
 		if len(word.FindAllString(strings.TrimLeft(body, "-*0123456789. "), -1)) > 1 {
@@ -75,7 +76,10 @@ func TestWhatToDoComesFirst(t *testing.T) {
 	if strings.Contains(screen, "\n|") || strings.Contains(screen, "\n## ") {
 		t.Errorf("the first 18 lines hold a table or a heading:\n%s", screen)
 	}
-	for _, want := range []string{"`firn cluster status`", "`firn quorum status`", "`firn quorum replace ", "quorum.md#back-up-and-restore", "A node alone", "clock"} {
+	for _, want := range []string{
+		"`firn cluster status`", "`firn quorum status`", "`firn quorum replace ",
+		"quorum.md#back-up-and-restore", "A node alone", "clock",
+	} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the first 18 lines don't have %s:\n%s", want, screen)
 		}

@@ -75,19 +75,25 @@ func newPicture(t *testing.T) *picture {
 		m := l.plug(fmt.Sprint("node", i+1), fmt.Sprint("10.77.0.", 11+i))
 		at := func(port int) string { return fmt.Sprint(m.address, ":", port) }
 		http, grpc, redis = append(http, at(8080)), append(grpc, at(9090)), append(redis, at(6379))
-		p.nodes = append(p.nodes, &placed{machine: m, config: p.gen("config", "--etcd", etcd.address+":2379", "--http-addr", at(8080),
-			"--grpc-addr", at(9090), "--redis-addr", at(6379), "--ttl", "5s")})
+		p.nodes = append(p.nodes,
+			&placed{machine: m, config: p.gen("config", "--etcd", etcd.address+":2379", "--http-addr", at(8080),
+				"--grpc-addr", at(9090), "--redis-addr", at(6379), "--ttl", "5s")})
 	}
 	for _, n := range p.nodes {
 		n.start(p)
 	}
 	for i := range 2 {
 		m := l.plug(fmt.Sprint("balancer", i+1), fmt.Sprint("10.77.0.", 8+i))
-		b := &balancer{machine: m, config: p.gen("haproxy", "--nodes", strings.Join(http, ","), "--grpc-nodes", strings.Join(grpc, ","),
-			"--redis-nodes", strings.Join(redis, ","), "--listen", vip+":8080", "--grpc-listen", vip+":9090", "--redis-listen", vip+":6379", "--max-connections", "1000")}
+		b := &balancer{
+			machine: m,
+			config: p.gen("haproxy", "--nodes", strings.Join(http, ","), "--grpc-nodes", strings.Join(grpc, ","),
+				"--redis-nodes", strings.Join(redis, ","), "--listen", vip+":8080", "--grpc-listen", vip+":9090",
+				"--redis-listen", vip+":6379", "--max-connections", "1000"),
+		}
 		p.balancers = append(p.balancers, b)
 		b.balance()
-		b.keepalived = m.run("keepalived", "--dont-fork", "--log-console", "-f", p.gen("keepalived", "--vip", vip+"/24"))
+		b.keepalived = m.run("keepalived", "--dont-fork", "--log-console", "-f",
+			p.gen("keepalived", "--vip", vip+"/24"))
 	}
 	p.whole()
 	return p
@@ -97,7 +103,8 @@ func newPicture(t *testing.T) *picture {
 func (p *picture) gen(args ...string) string {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), args[0])
-	if out, err := exec.Command(p.firn, append(append([]string{"gen"}, args...), "--output", path)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(p.firn, append(append([]string{"gen"}, args...), "--output", path)...).
+		CombinedOutput(); err != nil {
 		p.t.Fatalf("firn gen %v: %v: %s", args, err, out)
 	}
 	return path
@@ -110,7 +117,8 @@ func (p *picture) startEtcd(m *machine) {
 		p.t.Fatal(err)
 	}
 	url := "http://" + m.address + ":2379"
-	m.run(server, "--data-dir="+p.t.TempDir(), "--listen-client-urls="+url, "--advertise-client-urls="+url, "--log-level=warn")
+	m.run(server, "--data-dir="+p.t.TempDir(), "--listen-client-urls="+url, "--advertise-client-urls="+url,
+		"--log-level=warn")
 	eventually(p.t, func() error {
 		status, body, err := m.get(url + "/health")
 		if err == nil && status != http.StatusOK {
@@ -202,7 +210,8 @@ func (p *picture) whole() {
 }
 
 // fault has callers take IDs at a URL while something happens to the picture, and goes on until happen has returned and
-// everybody is served again. No call may fail but for as long as the fault may be felt, on a responsive machine: zero is never.
+// everybody is served again. No call may fail but for as long as the fault may be felt, on a responsive machine: zero
+// is never.
 func (p *picture) fault(name, url string, felt time.Duration, happen func(*testing.T)) {
 	p.t.Run(name, func(t *testing.T) {
 		c := p.callers.load(t, p.ledger, url)
@@ -218,16 +227,21 @@ func (p *picture) fault(name, url string, felt time.Duration, happen func(*testi
 			each[f.caller]++
 			switch off := f.began.Sub(at); {
 			case f.ended.Before(at):
-				responsive.Errorf(t, f.began.Add(-mercy), "a call failed before it happened: %v, then %v", f.first, f.err)
+				responsive.Errorf(t, f.began.Add(-mercy), "a call failed before it happened: %v, then %v",
+					f.first, f.err)
 			case felt == 0:
-				responsive.Errorf(t, f.began.Add(-mercy), "a call failed, begun %v after it began: %v, then %v", off, f.first, f.err)
+				responsive.Errorf(t, f.began.Add(-mercy), "a call failed, begun %v after it began: %v, then %v", off,
+					f.first, f.err)
 			case off > felt+mercy:
-				responsive.Errorf(t, f.began.Add(-mercy), "a call failed, begun %v after it happened; it is felt for %v: %v, then %v", off, felt, f.first, f.err)
+				responsive.Errorf(t, f.began.Add(-mercy),
+					"a call failed, begun %v after it happened; it is felt for %v: %v, then %v", off, felt,
+					f.first, f.err)
 			}
 		}
 		for i, n := range each {
 			if most := int((felt + mercy) / askEvery); n > most {
-				responsive.Errorf(t, at.Add(-mercy), "caller %d: %d calls failed; want %d at most, as many as it makes in %v", i, n, most, felt+mercy)
+				responsive.Errorf(t, at.Add(-mercy),
+					"caller %d: %d calls failed; want %d at most, as many as it makes in %v", i, n, most, felt+mercy)
 			}
 		}
 	})
@@ -298,7 +312,8 @@ func TestTwoBalancersAndTheirFaults(t *testing.T) {
 	p.protocols()
 
 	on := p.balancers[0]
-	on.run("nginx", "-g", "daemon off;", "-c", p.gen("nginx", "--nodes", p.addresses(":8080"), "--listen", on.address+":8081"))
+	on.run("nginx", "-g", "daemon off;", "-c",
+		p.gen("nginx", "--nodes", p.addresses(":8080"), "--listen", on.address+":8081"))
 	behindNginx := "http://" + on.address + ":8081"
 	eventually(t, func() error {
 		_, _, err := p.callers.get(behindNginx + "/readyz")
@@ -307,7 +322,8 @@ func TestTwoBalancersAndTheirFaults(t *testing.T) {
 	p.fault("rolling restart behind nginx", behindNginx, 0, rolling)
 
 	p.ledger.unique(t, 5000)
-	t.Logf("what callers saw who retry once:\n\n| fault | calls | asked twice | failed | longest call | longest silence |\n|---|---|---|---|---|---|\n%s\n",
+	t.Logf("what callers saw who retry once:\n\n"+
+		"| fault | calls | asked twice | failed | longest call | longest silence |\n|---|---|---|---|---|---|\n%s\n",
 		strings.Join(p.table, "\n"))
 }
 

@@ -22,9 +22,12 @@ import (
 
 // besides are paths that the description of the calls does not have.
 var besides = []string{
-	"GET /", "GET /ui/", "GET /ui/ui.css", "GET /ui/main.js", "GET /ui/stream", "GET /docs/", "GET /docs/swagger-ui.css",
-	"GET /docs/swagger-ui-bundle.js", "HEAD /docs/swagger-ui-bundle.js", "GET /openapi.json", "GET /nothing", "PUT /ui/",
-	"GET /api/v1/cluster/log?follow=1", "GET /api/v1/cluster/value?at=1", "POST /api/v1/ids?count=2000", "POST /api/v1/ids?count=100000",
+	"GET /", "GET /ui/", "GET /ui/ui.css", "GET /ui/main.js", "GET /ui/stream", "GET /docs/",
+	"GET /docs/swagger-ui.css",
+	"GET /docs/swagger-ui-bundle.js", "HEAD /docs/swagger-ui-bundle.js", "GET /openapi.json",
+	"GET /nothing", "PUT /ui/",
+	"GET /api/v1/cluster/log?follow=1", "GET /api/v1/cluster/value?at=1", "POST /api/v1/ids?count=2000",
+	"POST /api/v1/ids?count=100000",
 	"GET /debug/pprof/goroutine?debug=2", "GET /debug/pprof/heap?debug=1", "GET /debug/pprof/", "OPTIONS /api/v1/id",
 }
 
@@ -40,8 +43,10 @@ func openPaths(t *testing.T, n *node, client *http.Client) (all []string) {
 	for path, methods := range document.Paths {
 		for method := range methods {
 			method = strings.ToUpper(method)
-			if method == http.MethodGet || method == http.MethodPost && (strings.HasSuffix(path, "/id") || strings.HasSuffix(path, "/ids")) {
-				all = append(all, method+" "+strings.NewReplacer("{name}", "default", "{id}", "5", "{key}", "default").Replace(path))
+			if method == http.MethodGet ||
+				method == http.MethodPost && (strings.HasSuffix(path, "/id") || strings.HasSuffix(path, "/ids")) {
+				all = append(all,
+					method+" "+strings.NewReplacer("{name}", "default", "{id}", "5", "{key}", "default").Replace(path))
 			}
 		}
 	}
@@ -61,7 +66,8 @@ type unreadOver struct {
 func unreadOvers() []unreadOver {
 	http2 := func(window string, each int) func([]string) string {
 		return func(paths []string) string {
-			return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(6, 4, 0, 0, "\x00\x04"+window) + frame(4, 8, 0, 0, "\x3f\xff\x00\x00") + streams(paths, each)
+			return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+				frame(6, 4, 0, 0, "\x00\x04"+window) + frame(4, 8, 0, 0, "\x3f\xff\x00\x00") + streams(paths, each)
 		}
 	}
 	http1 := func(times int) func([]string) string {
@@ -94,8 +100,8 @@ func streams(paths []string, count int) string {
 	return b.String()
 }
 
-// Callers who ask for everything that is open, on every listener, and read no answer, don't take more memory than there is,
-// and hold up neither probes nor IDs of others. The calls are those of a node's own description.
+// Callers who ask for everything that is open, on every listener, and read no answer, don't take more memory than there
+// is, and hold up neither probes nor IDs of others. The calls are those of a node's own description.
 func TestUnreadAnswersOfEveryPath(t *testing.T) {
 	testenv.Slow(t)
 	for _, over := range unreadOvers() {
@@ -110,11 +116,15 @@ func TestUnreadAnswersOfEveryPath(t *testing.T) {
 			}
 			n := p.serve("node", args...)
 			if over.secure {
-				n.url, n.admin = strings.Replace(n.url, "http:", "https:", 1), strings.Replace(n.admin, "http:", "https:", 1)
+				n.url, n.admin = strings.Replace(n.url, "http:", "https:", 1),
+					strings.Replace(n.admin, "http:", "https:", 1)
 			}
 			from := func(ip string) *http.Client {
 				dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
-				return &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSClientConfig: secure}}
+				return &http.Client{Timeout: patience, Transport: &http.Transport{
+					DialContext:       dialer.DialContext,
+					DisableKeepAlives: true, TLSClientConfig: secure,
+				}}
 			}
 			waitReady(t, n, from("127.0.0.1"))
 			manySequencers(t, n, data, &http.Client{Transport: &http.Transport{TLSClientConfig: secure}})
@@ -122,7 +132,10 @@ func TestUnreadAnswersOfEveryPath(t *testing.T) {
 			if over.only != "" {
 				paths = []string{over.only}
 			}
-			for _, address := range []string{strings.SplitAfter(n.admin, "//")[1], n.listens("metrics_addr"), strings.SplitAfter(n.url, "//")[1]} {
+			for _, address := range []string{
+				strings.SplitAfter(n.admin, "//")[1], n.listens("metrics_addr"),
+				strings.SplitAfter(n.url, "//")[1],
+			} {
 				var dialled atomic.Int64
 				end := occupy(t, address, over.conns, func(c net.Conn) error {
 					i := int(dialled.Add(1)) % len(paths)
@@ -149,7 +162,8 @@ func TestUnreadAnswersOfEveryPath(t *testing.T) {
 			if _, err := exchange(from("127.0.0.2"), http.MethodPost, n.url+"/api/v1/id", "", nil); err != nil {
 				t.Errorf("an ID: %v", err)
 			}
-			t.Logf("| unread answers of %d paths on three listeners by %s | %d | %d, at most %d | %d |", len(paths), over.name, before>>20, during>>20, p.peak()>>20, p.used()>>20)
+			t.Logf("| unread answers of %d paths on three listeners by %s | %d | %d, at most %d | %d |", len(paths),
+				over.name, before>>20, during>>20, p.peak()>>20, p.used()>>20)
 			if p.killed() != 0 {
 				t.Error("the node was killed for want of memory")
 			}
@@ -190,7 +204,8 @@ func manySequencers(t *testing.T, n *node, data string, client *http.Client) {
 		creating.Go(func() {
 			for i := part; i < count; i += creators {
 				body := fmt.Sprintf(`{"name":"sequencer-of-many-%d"}`, i)
-				if _, err := exchangeAs(client, secret, http.MethodPost, n.admin+"/api/v1/sequencers", body, nil); err != nil {
+				if _, err := exchangeAs(client, secret, http.MethodPost, n.admin+"/api/v1/sequencers", body,
+					nil); err != nil {
 					t.Error(err)
 					return
 				}

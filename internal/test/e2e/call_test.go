@@ -58,7 +58,8 @@ func exchangeAs(client *http.Client, token, method, url, body string, into any) 
 	if err := json.Unmarshal(text, &failure); err != nil {
 		return 0, fmt.Errorf("%s %s: the answer %q: %w", method, url, text, err)
 	}
-	return response.StatusCode, &refused{response.StatusCode, failure.Error.Code, response.Header.Get("Retry-After"), string(text)}
+	return response.StatusCode,
+		&refused{response.StatusCode, failure.Error.Code, response.Header.Get("Retry-After"), string(text)}
 }
 
 // caller makes the calls that nobody makes all the time.

@@ -46,7 +46,9 @@ const (
 const mercy = 10 * time.Second
 
 // newAudience has callers take IDs at nodes until finish: the first caller at the first, the next one at the next.
-func newAudience(t *testing.T, l *ledger, dial func(ctx context.Context, network, address string) (net.Conn, error), nodes ...string) *audience {
+func newAudience(t *testing.T, l *ledger, dial func(ctx context.Context, network, address string) (net.Conn, error),
+	nodes ...string,
+) *audience {
 	c := &audience{t: t, ledger: l, stop: make(chan struct{})}
 	for i := range askersAtOnce {
 		transport := &http.Transport{DialContext: dial, MaxConnsPerHost: 1}

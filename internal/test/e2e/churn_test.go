@@ -21,7 +21,8 @@ import (
 
 var (
 	churnFor  = flag.Duration("churn", 20*time.Second, "TestSequencersUnderChurn: for how long")
-	churnSeed = flag.Uint64("churnseed", 0, "TestSequencersUnderChurn: what is done at random follows from it; 0 is any")
+	churnSeed = flag.Uint64("churnseed", 0,
+		"TestSequencersUnderChurn: what is done at random follows from it; 0 is any")
 )
 
 // ups is a name with the sequencers that have it, one after the other.
@@ -29,7 +30,8 @@ type ups struct {
 	name        string
 	definitions []string // that they have
 	ledger      ledger
-	doubt       bool // the latest may yet be destroyed, by a call that was not answered; used by the one that makes trouble
+	// the latest may yet be destroyed, by a call that was not answered; used by the one that makes trouble
+	doubt bool
 
 	mu    sync.Mutex
 	steps int   // grows when one is gone, and before the next is created: odd means that there is none
@@ -51,7 +53,8 @@ func (u *ups) gave(c *connection, steps int, floor int64) error {
 	u.max = max(u.max, c.last)
 	switch {
 	case steps%2 == 1 && steps == u.steps:
-		return fmt.Errorf("%d of %s was asked for after it had been destroyed everywhere, and came before it was created again", c.last, u.name)
+		return fmt.Errorf("%d of %s was asked for after it had been destroyed everywhere, and came before it was "+
+			"created again", c.last, u.name)
 	case c.first <= floor:
 		return fmt.Errorf("%d of %s is not above %d, which a former sequencer of the name gave", c.first, u.name, floor)
 	}
@@ -117,7 +120,8 @@ func (c *churn) answered(n *node, what string, err error) bool {
 	case err == nil:
 		return true
 	case errors.As(err, &r):
-		if !slices.Contains(documented[r.code], r.status) || r.status == http.StatusServiceUnavailable && r.retryAfter == "" {
+		if !slices.Contains(documented[r.code], r.status) ||
+			r.status == http.StatusServiceUnavailable && r.retryAfter == "" {
 			c.t.Errorf("%s: %s: %v, Retry-After %q", n.name, what, err, r.retryAfter)
 		}
 		return true
@@ -354,7 +358,8 @@ func (c *churn) settled(u *ups) {
 			have[member] = true
 		}
 		if len(have) != want || len(have)+len(s.Waiting) != len(c.nodes) || give != want {
-			return fmt.Errorf("%s is for %d of %d nodes; %d have a node ID, %d give IDs, %d wait", u.name, want, len(c.nodes), len(have), give, len(s.Waiting))
+			return fmt.Errorf("%s is for %d of %d nodes; %d have a node ID, %d give IDs, %d wait", u.name, want,
+				len(c.nodes), len(have), give, len(s.Waiting))
 		}
 		return nil
 	})
@@ -382,9 +387,9 @@ func (c *churn) finish() {
 	c.t.Logf("%d IDs in %d calls", ids, calls)
 }
 
-// All nodes are asked for IDs of three sequencers all the time, while nodes attach and detach, sequencers are destroyed and
-// created again, alike and different, and nodes are killed. No ID of a name comes twice, whichever sequencer has it; IDs of
-// one that is created again exceed all those before; and none comes while there is no sequencer.
+// All nodes are asked for IDs of three sequencers all the time, while nodes attach and detach, sequencers are destroyed
+// and created again, alike and different, and nodes are killed. No ID of a name comes twice, whichever sequencer has
+// it; IDs of one that is created again exceed all those before; and none comes while there is no sequencer.
 func TestSequencersUnderChurn(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -395,12 +400,20 @@ func TestSequencersUnderChurn(t *testing.T) {
 	t.Logf("-churnseed %d", seed)
 	server := etcdtest.Start(t, etcdtest.Options{})
 	c := &churn{
-		t: t, args: with(server, "--ttl="+ttl.String(), "--window="+window.String()), end: make(chan struct{}), count: map[string]int{},
+		t: t, args: with(server, "--ttl="+ttl.String(), "--window="+window.String()), end: make(chan struct{}),
+		count: map[string]int{},
 		names: []*ups{
-			{name: "wide", definitions: []string{`"nodes":128`, `"nodes":512`, `"nodes":8,"allocation":{"kind":"count","count":5}`}},
-			{name: "pair", definitions: []string{`"nodes":2`, `"nodes":1`, `"nodes":4`, `"nodes":2,"allocation":{"kind":"percent","percent":20}`}},
+			{name: "wide", definitions: []string{
+				`"nodes":128`, `"nodes":512`,
+				`"nodes":8,"allocation":{"kind":"count","count":5}`,
+			}},
+			{name: "pair", definitions: []string{
+				`"nodes":2`, `"nodes":1`, `"nodes":4`,
+				`"nodes":2,"allocation":{"kind":"percent","percent":20}`,
+			}},
 			{name: "half", definitions: []string{
-				`"nodes":128,"allocation":{"kind":"percent","percent":50}`, `"nodes":8,"allocation":{"kind":"percent","percent":50}`,
+				`"nodes":128,"allocation":{"kind":"percent","percent":50}`,
+				`"nodes":8,"allocation":{"kind":"percent","percent":50}`,
 				`"nodes":128,"allocation":{"kind":"percent","percent":75}`,
 			}},
 		},

@@ -58,7 +58,10 @@ type connection struct {
 func (n *node) connect(t *testing.T, l *ledger) *connection {
 	transport := &http.Transport{MaxConnsPerHost: 1}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &connection{t: t, n: n, path: "/api/v1", ledger: l, http: &http.Client{Transport: transport, Timeout: patience}}
+	return &connection{
+		t: t, n: n, path: "/api/v1", ledger: l,
+		http: &http.Client{Transport: transport, Timeout: patience},
+	}
 }
 
 // connectTo is for a sequencer with a name.

@@ -59,7 +59,8 @@ func newClocked(t *testing.T, window time.Duration, nodes int) *clocked {
 // start starts a node whose clock is off, and waits for nothing.
 func (c *clocked) start(off time.Duration, args ...string) *node {
 	c.t.Helper()
-	return startOff(c.t, firnSteppable, off, fmt.Sprintf("the node that begins at %v", off), "", append(c.args, args...)...)
+	return startOff(c.t, firnSteppable, off, fmt.Sprintf("the node that begins at %v", off), "",
+		append(c.args, args...)...)
 }
 
 // joins waits until a node is served, and has callers ask it from now on.
@@ -134,8 +135,8 @@ func (c *clocked) nodeIDs() (all []int64) {
 	return all
 }
 
-// follow waits until the time in the IDs of all nodes is that of clocks that are off by so much, and returns how long that
-// takes.
+// follow waits until the time in the IDs of all nodes is that of clocks that are off by so much, and returns how long
+// that takes.
 func (c *clocked) follow(off time.Duration) time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -152,7 +153,8 @@ func (c *clocked) follow(off time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// onlyAsks demands that nothing but questions about clocks is in the log after a position, and returns how many there are.
+// onlyAsks demands that nothing but questions about clocks is in the log after a position, and returns how many there
+// are.
 func (c *clocked) onlyAsks(after int64) (asks int) {
 	c.t.Helper()
 	log, err := c.nodes[0].firn("cluster", "log", "--admin="+c.nodes[0].admin, fmt.Sprint("--from=", after+1), "--json")
@@ -216,7 +218,10 @@ func (c *clocked) told(n *node, words string) {
 	})
 	c.says(n, words, "id", "--server="+n.url)
 	c.says(n, words[strings.LastIndex(words, ")")+1:], "cluster", "status", "--admin="+n.admin)
-	c.says(n, words, append([]string{"doctor", "--http-addr=" + strings.TrimPrefix(n.url, "http://"), "--admin-addr=" + strings.TrimPrefix(n.admin, "http://")}, c.args...)...)
+	c.says(n, words, append([]string{
+		"doctor", "--http-addr=" + strings.TrimPrefix(n.url, "http://"),
+		"--admin-addr=" + strings.TrimPrefix(n.admin, "http://"),
+	}, c.args...)...)
 }
 
 // said reports whether a text says what a pattern matches.
@@ -251,12 +256,14 @@ func (c *clocked) putRight(n *node) {
 	took := time.Since(began)
 	c.t.Logf("%s is served %v after its clock was put right", n.name, took.Round(time.Millisecond))
 	if took > rightAgain {
-		responsive.Errorf(c.t, began, "%s is served %v after its clock was put right; want %v", n.name, took, rightAgain)
+		responsive.Errorf(c.t, began, "%s is served %v after its clock was put right; want %v", n.name,
+			took, rightAgain)
 	}
 }
 
-// All clocks step together: by a minute, as when a hypervisor corrects them, and by an hour. They agree, so nobody notices:
-// no call fails, no node ID changes, nothing but questions is written. The nodes follow within a third of the window.
+// All clocks step together: by a minute, as when a hypervisor corrects them, and by an hour. They agree, so nobody
+// notices: no call fails, no node ID changes, nothing but questions is written. The nodes follow within a third of the
+// window.
 func TestAllClocksStepAhead(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -275,7 +282,8 @@ func TestAllClocksStepAhead(t *testing.T) {
 	c.undisturbed(before, from)
 }
 
-// Storms of small steps on all nodes, and a step back of all by an hour, disturb nobody: the time of a node never goes back.
+// Storms of small steps on all nodes, and a step back of all by an hour, disturb nobody: the time of a node never goes
+// back.
 func TestClocksStepAboutAndBack(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -322,8 +330,8 @@ func TestOneClockAgainstThree(t *testing.T) {
 	c.ledger.unique(t, 1000)
 }
 
-// The clock of the first node is an hour late. Two with the right time join: against one alone the second is believed, and
-// the third makes it a majority, so that the first is told.
+// The clock of the first node is an hour late. Two with the right time join: against one alone the second is believed,
+// and the third makes it a majority, so that the first is told.
 func TestTheFirstClockIsLate(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -360,8 +368,8 @@ func TestTwoHalvesAnHourApart(t *testing.T) {
 	c.undisturbed(before, from)
 }
 
-// A node alone ran with a clock in 2094, and starts again with the right one. Its IDs are smaller than those before: it says
-// so, or waits if it was told to.
+// A node alone ran with a clock in 2094, and starts again with the right one. Its IDs are smaller than those before: it
+// says so, or waits if it was told to.
 func TestIDsAreAheadOfTheClock(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

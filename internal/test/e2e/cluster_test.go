@@ -20,8 +20,8 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// The TTL that nodes are given, which this etcd grants, and how long after it the ring is closed at the latest on a machine
-// that does much else meanwhile. What it takes is logged.
+// The TTL that nodes are given, which this etcd grants, and how long after it the ring is closed at the latest on a
+// machine that does much else meanwhile. What it takes is logged.
 const (
 	ttl   = 2 * time.Second
 	slack = 15 * time.Second
@@ -49,8 +49,8 @@ func (n *node) view() (view, error) {
 	return v, json.NewDecoder(response.Body).Decode(&v)
 }
 
-// oneRing returns what is missing so that each of these nodes shows exactly these nodes as members, in one ring, with nothing
-// pending.
+// oneRing returns what is missing so that each of these nodes shows exactly these nodes as members, in one ring, with
+// nothing pending.
 func oneRing(nodes []*node) ([]view, error) {
 	var views []view
 	var ids []string
@@ -71,7 +71,8 @@ func oneRing(nodes []*node) ([]view, error) {
 		}
 		slices.Sort(members)
 		if !slices.Equal(members, ids) || len(v.Joins) > 0 {
-			return nil, fmt.Errorf("%s, %s, shows the members %v and the joins %v; there are %v", nodes[i].name, v.Member, members, v.Joins, ids)
+			return nil, fmt.Errorf("%s, %s, shows the members %v and the joins %v; there are %v", nodes[i].name,
+				v.Member, members, v.Joins, ids)
 		}
 		at, round := v.Member, 0
 		for ok := len(ids) > 1; ok && round <= len(ids); {
@@ -89,8 +90,8 @@ func oneRing(nodes []*node) ([]view, error) {
 	return views, nil
 }
 
-// becomeOneRing waits until these nodes are the cluster, and returns how they see it and how long it took. That must not be
-// too long on a responsive machine.
+// becomeOneRing waits until these nodes are the cluster, and returns how they see it and how long it took. That must
+// not be too long on a responsive machine.
 func becomeOneRing(t *testing.T, within time.Duration, nodes []*node) ([]view, time.Duration) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -127,7 +128,8 @@ type nodes struct {
 
 func newNodes(t *testing.T, args ...string) *nodes {
 	return &nodes{
-		t: t, ledger: new(ledger), drills: drills{t, t.TempDir()}, binary: firnDrilled, args: args, loads: map[*node]*load{},
+		t: t, ledger: new(ledger), drills: drills{t, t.TempDir()}, binary: firnDrilled, args: args,
+		loads: map[*node]*load{},
 	}
 }
 
@@ -204,8 +206,8 @@ func (c *nodes) victim() *node {
 	return nil
 }
 
-// ring waits until the living are one ring, and returns how they see it. It logs how long that took, from the latest death
-// on, if there was one since the last ring.
+// ring waits until the living are one ring, and returns how they see it. It logs how long that took, from the latest
+// death on, if there was one since the last ring.
 func (c *nodes) ring(why string) []view {
 	c.t.Helper()
 	views, took := becomeOneRing(c.t, ttl+slack, c.live)
@@ -216,8 +218,8 @@ func (c *nodes) ring(why string) []view {
 	return views
 }
 
-// finish ends the load, and demands that no ID was given twice, and, on a machine that was responsive in the last minute,
-// that no request to a node that lives failed.
+// finish ends the load, and demands that no ID was given twice, and, on a machine that was responsive in the last
+// minute, that no request to a node that lives failed.
 func (c *nodes) finish(least int) {
 	c.t.Helper()
 	for _, n := range c.live {
@@ -229,8 +231,8 @@ func (c *nodes) finish(least int) {
 	c.ledger.unique(c.t, least)
 }
 
-// Two of five nodes are killed at once, next to each other in the ring or not. The others close it, give IDs all the while,
-// and two new ones get in.
+// Two of five nodes are killed at once, next to each other in the ring or not. The others close it, give IDs all the
+// while, and two new ones get in.
 func TestTwoAtOnceAreKilled(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -339,8 +341,8 @@ func logOf(t *testing.T, server *etcdtest.Server) *etcdstore.Store {
 	return s
 }
 
-// A node that the log takes out while it lives joins again, under another ID. Nobody who asks it for IDs sees that: not at
-// once, nor when the horizon of the node ID is reached that it had.
+// A node that the log takes out while it lives joins again, under another ID. Nobody who asks it for IDs sees that: not
+// at once, nor when the horizon of the node ID is reached that it had.
 func TestTakenOutWhileAlive(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -377,8 +379,8 @@ func TestTakenOutWhileAlive(t *testing.T) {
 	c.finish(3000)
 }
 
-// No node can read an entry. Each says so, gives no ID after its horizon, and goes on once an operator has had it passed over;
-// so does one that is started later.
+// No node can read an entry. Each says so, gives no ID after its horizon, and goes on once an operator has had it
+// passed over; so does one that is started later.
 func TestAnEntryThatNobodyCanRead(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

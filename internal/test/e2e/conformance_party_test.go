@@ -370,7 +370,8 @@ func (p *party) begin(many int) {
 func (p *party) answers(more int64) {
 	from := p.load.answered.Load()
 	p.load.wanted.Store(from + more)
-	for deadline := time.Now().Add(patience); p.load.answered.Load() < from+more && !p.gone(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); p.load.answered.Load() < from+more &&
+		!p.gone(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.leave("%d answers in %v; want %d", p.load.answered.Load()-from, patience, more)
 		}

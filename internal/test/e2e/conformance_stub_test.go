@@ -157,7 +157,8 @@ func (n *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request := &request{path: r.URL.EscapedPath(), at: time.Now()}
 	called, long := n.supply.called.Load(), n.supply.long.Load()
-	request.hedge = called != nil && request.at.Sub(*called) >= hedgedAfter || long != nil && request.at.Sub(*long) < late
+	request.hedge = called != nil && request.at.Sub(*called) >= hedgedAfter ||
+		long != nil && request.at.Sub(*long) < late
 	n.mu.Lock()
 	n.requests = append(n.requests, request)
 	n.mu.Unlock()
@@ -243,7 +244,8 @@ func (n *stub) give(w http.ResponseWriter, r *http.Request, reply reply, asked t
 		kind, body = "application/json", n.text(cmp.Or(form, "decimal"), given)
 	}
 	if reply.Cut {
-		hangUp(w, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", kind, len(body), body[:len(body)/2]))
+		hangUp(w, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", kind, len(body),
+			body[:len(body)/2]))
 		return
 	}
 	w.Header().Set("Content-Type", kind)

@@ -30,7 +30,9 @@ import (
 // conformance is where the suite is that every client passes; its README says what is in it.
 var conformance = filepath.Join("..", "..", "..", "clients", "conformance")
 
-var driverNames = flag.String("drivers", "", "TestConformance: the drivers that must run, separated by commas, or all, and then TestGeneratedClients runs, too; by default those that can run here")
+var driverNames = flag.String("drivers", "",
+	"TestConformance: the drivers that must run, separated by commas, or all, and then TestGeneratedClients runs, "+
+		"too; by default those that can run here")
 
 // driver is a program that speaks the protocol of the suite for one client.
 type driver struct {
@@ -115,7 +117,10 @@ type want struct {
 	AtMost  map[string]int `json:"at_most"`
 }
 
-var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "TERM": syscall.SIGTERM}
+var signals = map[string]syscall.Signal{
+	"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	"TERM": syscall.SIGTERM,
+}
 
 // Every client passes every scenario.
 func TestConformance(t *testing.T) {
@@ -172,8 +177,8 @@ func TestConformanceFindsDefects(t *testing.T) {
 	}
 }
 
-// readDrivers returns the drivers with these names, separated by commas, and builds them; for "all" or "" those of drivers.json.
-// Those that a name or "all" asks for must be able to run.
+// readDrivers returns the drivers with these names, separated by commas, and builds them; for "all" or "" those of
+// drivers.json. Those that a name or "all" asks for must be able to run.
 func readDrivers(t *testing.T, names string) (all []*driver) {
 	t.Helper()
 	readSuite(t, "drivers.json", &all)
@@ -335,7 +340,10 @@ func (g *stage) serve(s scenario, open map[string]any) {
 			args = append(args, "--tokens="+file)
 			admin = newToken(g.t, file, "--name=admin", "--allow=admin")
 			good := newToken(g.t, file, "--name=good", "--allow=issue", "--allow=attach", "--sequencer=orders")
-			open["token"] = map[any]string{"good": good, "wrong": "firn_" + strings.Repeat("A", len(good)-len("firn_"))}[open["token"]]
+			open["token"] = map[any]string{
+				"good":  good,
+				"wrong": "firn_" + strings.Repeat("A", len(good)-len("firn_")),
+			}[open["token"]]
 		}
 		g.nodes = []*node{serve(g.t, "node", args...)}
 	} else {
@@ -378,7 +386,8 @@ func (g *stage) serve(s scenario, open map[string]any) {
 	open["nodes"] = urls
 }
 
-// writeSealKey makes a file with a key to seal IDs. It is the same one each time, so that scenarios can tell what it seals.
+// writeSealKey makes a file with a key to seal IDs. It is the same one each time, so that scenarios can tell what it
+// seals.
 func writeSealKey(t *testing.T, dir string) string {
 	t.Helper()
 	file := filepath.Join(dir, "seal.keys")
@@ -446,7 +455,8 @@ func (g *stage) step(s step) {
 		g.each(func(p *party) {
 			asked := p.stubs[s.Asked.Stub].asked(s.Asked.Path)
 			if asked < s.Asked.AtLeast || s.Asked.AtMost != nil && asked > *s.Asked.AtMost {
-				g.judge(p, "stub %d was asked %d times for %q; want at least %d, and no more than the scenario says", s.Asked.Stub, asked, s.Asked.Path, s.Asked.AtLeast)
+				g.judge(p, "stub %d was asked %d times for %q; want at least %d, and no more than the scenario says",
+					s.Asked.Stub, asked, s.Asked.Path, s.Asked.AtLeast)
 			}
 		})
 	case s.RetryAfter != nil:
@@ -467,7 +477,8 @@ func (g *stage) step(s step) {
 // judge is for what a client that runs in time does not do.
 func (g *stage) judge(p *party, format string, args ...any) {
 	if late := responsive.Late(g.began); late > responsive.Limit {
-		g.t.Logf("%s is not judged, since this machine was late by up to %v: "+format, append([]any{p.driver.Name, late}, args...)...)
+		g.t.Logf("%s is not judged, since this machine was late by up to %v: "+format,
+			append([]any{p.driver.Name, late}, args...)...)
 		return
 	}
 	p.faultf(format, args...)
@@ -501,7 +512,8 @@ func (p *party) repeat(s step) {
 				return
 			}
 			if time.Since(began) > patience {
-				p.leave("stub %d got %d requests within %v; want %d", u.Stub, p.stubs[u.Stub].asked(""), patience, u.Requests)
+				p.leave("stub %d got %d requests within %v; want %d", u.Stub, p.stubs[u.Stub].asked(""),
+					patience, u.Requests)
 			}
 		} else if i >= max(s.Times, 1) {
 			return
@@ -546,7 +558,8 @@ func (p *party) vectors(v vectors, part string) {
 			}
 		}
 		for _, d := range v.NotDecoded {
-			p.send(map[string]any{"do": "decode", "id": d.ID, "layout": d.Layout}, want{Error: &failure{Kind: "invalid"}})
+			p.send(map[string]any{"do": "decode", "id": d.ID, "layout": d.Layout},
+				want{Error: &failure{Kind: "invalid"}})
 		}
 	}
 }

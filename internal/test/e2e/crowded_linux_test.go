@@ -26,16 +26,17 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// Connections with a call in progress have taken all places: a seventh of those from one address are left for others, and
-// whoever comes then is told how the node is, and that it is overloaded, over each protocol. When there is room again,
-// the next gets in.
+// Connections with a call in progress have taken all places: a seventh of those from one address are left for others,
+// and whoever comes then is told how the node is, and that it is overloaded, over each protocol. When there is room
+// again, the next gets in.
 func TestAllPlacesAreTaken(t *testing.T) {
 	testenv.Slow(t)
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
 			t.Parallel()
 			args := []string{
-				"--data-dir=" + filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0", "--max-connections=16",
+				"--data-dir=" + filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0",
+				"--redis-addr=127.0.0.1:0", "--max-connections=16",
 			}
 			c := &comer{t: t, creds: insecure.NewCredentials()}
 			if secure {
@@ -90,7 +91,10 @@ type comer struct {
 // from makes it come from an address of this machine.
 func (c *comer) from(address string) {
 	c.dial = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext
-	c.http = &http.Client{Transport: &http.Transport{DialContext: c.dial, DisableKeepAlives: true, TLSClientConfig: c.tls}, Timeout: patience}
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext: c.dial, DisableKeepAlives: true,
+		TLSClientConfig: c.tls,
+	}, Timeout: patience}
 }
 
 func (c *comer) ask(method, path string) error {
@@ -117,7 +121,9 @@ func (c *comer) grpc() *grpc.ClientConn {
 	c.t.Helper()
 	dial := c.dial
 	conn, err := grpc.NewClient(c.node.listens("grpc_addr"), grpc.WithTransportCredentials(c.creds),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dial(ctx, "tcp", address)
+		}))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -125,8 +131,8 @@ func (c *comer) grpc() *grpc.ClientConn {
 	return conn
 }
 
-// watches is a new connection with a call in progress, for as long as it is open. One that was closed just now may still
-// have its place for a moment.
+// watches is a new connection with a call in progress, for as long as it is open. One that was closed just now may
+// still have its place for a moment.
 func (c *comer) watches() *grpc.ClientConn {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -153,7 +159,8 @@ func (c *comer) refused() {
 			c.t.Errorf("%s: %v", path, err)
 		}
 	}
-	if err := c.post("/api/v1/id"); err == nil || !strings.Contains(err.Error(), `503 Service Unavailable {"error":{"code":"overloaded"`) {
+	if err := c.post("/api/v1/id"); err == nil ||
+		!strings.Contains(err.Error(), `503 Service Unavailable {"error":{"code":"overloaded"`) {
 		c.t.Errorf("an ID: %v, want 503 overloaded", err)
 	}
 	conn := c.grpc()
@@ -161,7 +168,8 @@ func (c *comer) refused() {
 	if _, err := healthpb.NewHealthClient(conn).Check(c.t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
 		c.t.Errorf("health over gRPC: %v", err)
 	}
-	if _, err := firnv1.NewFirnClient(conn).Next(c.t.Context(), &firnv1.NextRequest{}); status.Code(err) != codes.ResourceExhausted {
+	if _, err := firnv1.NewFirnClient(conn).
+		Next(c.t.Context(), &firnv1.NextRequest{}); status.Code(err) != codes.ResourceExhausted {
 		c.t.Errorf("an ID over gRPC: %v, want RESOURCE_EXHAUSTED", err)
 	}
 	redis, err := c.dial(c.t.Context(), "tcp", c.node.listens("redis_addr"))

@@ -33,8 +33,8 @@ func (n *node) stop() {
 	}
 }
 
-// freeze freezes the node, and returns up to when it may use its node ID of a sequencer, as it has written down. Whether it
-// still holds that does not matter.
+// freeze freezes the node, and returns up to when it may use its node ID of a sequencer, as it has written down.
+// Whether it still holds that does not matter.
 func (n *node) freeze(name string, s *etcdstore.Store) time.Time {
 	n.t.Helper()
 	v, err := n.view()
@@ -93,9 +93,9 @@ func (p *pressure) on(n *node) {
 	})
 }
 
-// A sequencer is destroyed while eight nodes make its IDs, one of which is frozen and can't be told. Who destroys it is told
-// when no ID can be made any more, or until when; not before the horizon of the frozen one. From then on nobody makes any,
-// nor does the frozen one when it goes on. Those of the next of that name exceed them, alike or different.
+// A sequencer is destroyed while eight nodes make its IDs, one of which is frozen and can't be told. Who destroys it is
+// told when no ID can be made any more, or until when; not before the horizon of the frozen one. From then on nobody
+// makes any, nor does the frozen one when it goes on. Those of the next of that name exceed them, alike or different.
 func TestDestroyedEverywhere(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -104,7 +104,10 @@ func TestDestroyedEverywhere(t *testing.T) {
 		status int
 		next   []string // what is created under the name, one after the other
 	}{
-		{window, http.StatusOK, []string{`"nodes":128`, `"nodes":16`, `"nodes":512,"allocation":{"kind":"percent","percent":50}`}},
+		{
+			window, http.StatusOK,
+			[]string{`"nodes":128`, `"nodes":16`, `"nodes":512,"allocation":{"kind":"percent","percent":50}`},
+		},
 		{15 * time.Second, http.StatusAccepted, []string{`"nodes":128`}}, // beyond what the call waits for
 	} {
 		t.Run(fmt.Sprint("a window of ", c.window), func(t *testing.T) {
@@ -140,7 +143,8 @@ func TestDestroyedEverywhere(t *testing.T) {
 				if status != c.status || err != nil || !d.Destroyed {
 					t.Fatalf("destroying it: %d, %+v, %v after %v", status, d, err, took)
 				}
-				t.Logf("the answer %d came after %v, the horizon of the frozen one was at %v", status, took.Round(time.Millisecond), horizon.Sub(begun).Round(time.Millisecond))
+				t.Logf("the answer %d came after %v, the horizon of the frozen one was at %v", status,
+					took.Round(time.Millisecond), horizon.Sub(begun).Round(time.Millisecond))
 				quiet := time.Now()
 				if status == http.StatusAccepted {
 					if d.Until == nil {

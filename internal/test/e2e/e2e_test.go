@@ -145,8 +145,8 @@ func TestFrozenWhileAnotherTakesOver(t *testing.T) {
 	l.unique(t, 1500)
 }
 
-// When etcd is gone for less than the window no caller notices, though the session ends meanwhile and the member joins again;
-// when for longer, nodes refuse from the horizon on, and give IDs again, without a restart, when it is back.
+// When etcd is gone for less than the window no caller notices, though the session ends meanwhile and the member joins
+// again; when for longer, nodes refuse from the horizon on, and give IDs again, without a restart, when it is back.
 func TestEtcdIsGone(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -181,7 +181,8 @@ func TestEtcdIsGone(t *testing.T) {
 	}
 	b.mu.Lock()
 	if late := b.lastOK.Sub(stopped); late > window+time.Second { // a last extension may have been on its way
-		responsive.Errorf(t, stopped, "an ID came %v after etcd was killed; the horizon was at %v at most", late, window)
+		responsive.Errorf(t, stopped, "an ID came %v after etcd was killed; the horizon was at %v at most",
+			late, window)
 	}
 	b.mu.Unlock()
 	server.Start(t)
@@ -193,8 +194,8 @@ func TestEtcdIsGone(t *testing.T) {
 	l.unique(t, 1000)
 }
 
-// The wall clock of one node among three is stepped. None of its IDs repeats or comes out of order; steps back and small ones
-// ahead stall nothing; an hour ahead of the others it is not believed, and poisons nothing.
+// The wall clock of one node among three is stepped. None of its IDs repeats or comes out of order; steps back and
+// small ones ahead stall nothing; an hour ahead of the others it is not believed, and poisons nothing.
 func TestTheWallClockOfANodeSteps(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -247,7 +248,8 @@ func TestTheWallClockOfANodeSteps(t *testing.T) {
 	l.unique(t, 3000)
 }
 
-// With no node ID to be had, or a clock that is behind every floor, a node ends with status 3 and says how things stand.
+// With no node ID to be had, or a clock that is behind every floor, a node ends with status 3 and says how things
+// stand.
 func TestNoNodeIDAtTheStart(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -270,7 +272,8 @@ func TestNoNodeIDAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := exec.Command(path, append([]string{"serve", "--http-addr=127.0.0.1:0"}, with(server, "--layout=41/1/12")...)...)
+	late := exec.Command(path,
+		append([]string{"serve", "--http-addr=127.0.0.1:0"}, with(server, "--layout=41/1/12")...)...)
 	behind := serveSteppable(t, "warm-up", with(server, "--layout=41/1/12")...)
 	behind.ready(t, l)
 	behind.signal(syscall.SIGTERM)

@@ -20,13 +20,14 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// One of four nodes serves a sequencer; a call at any, over any protocol, gets its IDs. Where a node is told not to ask others, it
-// says so; and once the one that serves it is killed, another takes its place.
+// One of four nodes serves a sequencer; a call at any, over any protocol, gets its IDs. Where a node is told not to ask
+// others, it says so; and once the one that serves it is killed, another takes its place.
 func TestAnyNodeAnswers(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
-	nodes := fleet(t, 4, with(server, append(short, "--no-forward=false", "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")...)...)
+	nodes := fleet(t, 4,
+		with(server, append(short, "--no-forward=false", "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")...)...)
 	nodes[0].mustCreate("orders", `"allocation":{"kind":"count","count":1}`)
 	var l ledger
 	ask := func(n *node) (made string) {
@@ -36,7 +37,8 @@ func TestAnyNodeAnswers(t *testing.T) {
 		if _, err := n.call(http.MethodPost, sequencers+"/orders/id", "", &one); err != nil {
 			t.Fatalf("%s: an ID over HTTP: %v", n.name, err)
 		}
-		if _, err := n.call(http.MethodPost, sequencers+"/orders/ids?count=5000", "", &several); err != nil || len(several.IDs) != 5000 {
+		if _, err := n.call(http.MethodPost, sequencers+"/orders/ids?count=5000", "", &several); err != nil ||
+			len(several.IDs) != 5000 {
 			t.Fatalf("%s: %d IDs over HTTP: %v", n.name, len(several.IDs), err)
 		}
 		l.add(append(several.IDs, one.ID))

@@ -19,7 +19,8 @@ import (
 // grpcurl is the tool that people use to look at gRPC servers. It is built once.
 var grpcurl = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(binaries, "grpcurl")
-	out, err := exec.Command("go", "-C", filepath.Join("..", "..", "..", "tools"), "build", "-o", path, "github.com/fullstorydev/grpcurl/cmd/grpcurl").CombinedOutput()
+	out, err := exec.Command("go", "-C", filepath.Join("..", "..", "..", "tools"), "build", "-o", path,
+		"github.com/fullstorydev/grpcurl/cmd/grpcurl").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
 	}
@@ -39,7 +40,8 @@ func TestGrpcurl(t *testing.T) {
 	n := serve(t, "a", "--grpc-addr=127.0.0.1:0", "--data-dir="+t.TempDir(), "--drain-delay=0s", "--tokens="+tokens)
 	at := n.listens("grpc_addr")
 	run := func(args ...string) (string, error) {
-		out, err := exec.Command(tool, append([]string{"-plaintext", "-H", "authorization: Bearer " + token}, args...)...).CombinedOutput()
+		out, err := exec.Command(tool,
+			append([]string{"-plaintext", "-H", "authorization: Bearer " + token}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	says := func(want string, args ...string) {
@@ -58,20 +60,28 @@ func TestGrpcurl(t *testing.T) {
 		}
 	}
 	says(`firn\.v1\.Admin\nfirn\.v1\.Firn\n`, at, "list")
-	says(`firn\.v1\.Firn\.Decode\nfirn\.v1\.Firn\.Next\nfirn\.v1\.Firn\.NextBatch\nfirn\.v1\.Firn\.Stream\n`, at, "list", "firn.v1.Firn")
-	says(`rpc Stream \( \.firn\.v1\.StreamRequest \) returns \( stream \.firn\.v1\.StreamResponse \);`, at, "describe", "firn.v1.Firn")
+	says(`firn\.v1\.Firn\.Decode\nfirn\.v1\.Firn\.Next\nfirn\.v1\.Firn\.NextBatch\nfirn\.v1\.Firn\.Stream\n`, at,
+		"list", "firn.v1.Firn")
+	says(`rpc Stream \( \.firn\.v1\.StreamRequest \) returns \( stream \.firn\.v1\.StreamResponse \);`, at, "describe",
+		"firn.v1.Firn")
 	says(`optional int64 nodes = 1;`, at, "describe", "firn.v1.Definition")
 
 	says(`^\{\n  "id": "\d+"\n\}\n$`, at, "firn.v1.Firn/Next")
 	says(`^\{\n  "ids": \[\n    "\d+",\n    "\d+"\n  \]\n\}\n$`, "-d", `{"count":2}`, at, "firn.v1.Firn/NextBatch")
-	says(`^(\{\n  "ids": \[\n    "\d+",\n    "\d+"\n  \]\n\}\n){2}$`, "-d", `{"batch_size":2,"total":4}`, at, "firn.v1.Firn/Stream")
+	says(`^(\{\n  "ids": \[\n    "\d+",\n    "\d+"\n  \]\n\}\n){2}$`, "-d", `{"batch_size":2,"total":4}`, at,
+		"firn.v1.Firn/Stream")
 	says(`"nodeId": "\d+"`, "-d", `{"id":"1234567890123"}`, at, "firn.v1.Firn/Decode")
-	says(`"created": true`, "-d", `{"name":"orders","definition":{"nodes":"4","tick":"0.010s","allocation":{"percent":"50"}}}`, at, "firn.v1.Admin/CreateSequencer")
+	says(`"created": true`, "-d",
+		`{"name":"orders","definition":{"nodes":"4","tick":"0.010s","allocation":{"percent":"50"}}}`, at,
+		"firn.v1.Admin/CreateSequencer")
 	says(`"state": "STATE_ATTACHED"`, "-d", `{"name":"orders"}`, at, "firn.v1.Admin/AttachSequencer")
 	says(`"name": "orders"`, at, "firn.v1.Admin/ClusterStatus")
 
 	out, err := run("-d", `{"name":"orders","definition":{"nodes":"8"}}`, at, "firn.v1.Admin/CreateSequencer")
-	for _, want := range []string{"Code: AlreadyExists", `"reason": "exists"`, `"domain": "firn"`, "type.googleapis.com/firn.v1.Conflict", `"wanted": "8"`} {
+	for _, want := range []string{
+		"Code: AlreadyExists", `"reason": "exists"`, `"domain": "firn"`,
+		"type.googleapis.com/firn.v1.Conflict", `"wanted": "8"`,
+	} {
 		if err == nil || !strings.Contains(out, want) {
 			t.Errorf("another definition: %v\n%s\nwant %s", err, out, want)
 		}
@@ -101,7 +111,8 @@ func TestGrpcurl(t *testing.T) {
 	for err == nil {
 		_, err = taken.Read(piece)
 	}
-	if err := stream.Wait(); err == nil || !strings.Contains(told.String(), "Code: Unavailable") || !strings.Contains(told.String(), `"reason": "not_ready"`) {
+	if err := stream.Wait(); err == nil || !strings.Contains(told.String(), "Code: Unavailable") ||
+		!strings.Contains(told.String(), `"reason": "not_ready"`) {
 		t.Errorf("the stream: %v, %s", err, told.String())
 	}
 	if status := n.ended(); status != 0 {

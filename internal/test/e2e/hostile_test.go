@@ -105,24 +105,50 @@ func onHTTP() []attack {
 	}
 	return []attack{
 		{"a connection that sends nothing", "", nil, "closed", false},
-		{"slow-loris: a header that never ends", "POST /api/v1/id HTTP/1.1\r\nHost: firn\r\n", drip("X-a: b\r\n"), "closed", false},
-		{"a header of 64 KiB", post("/api/v1/id", "X: "+strings.Repeat("a", 64<<10)+"\r\n"), nil, "431 Request Header Fields Too Large", false},
+		{
+			"slow-loris: a header that never ends", "POST /api/v1/id HTTP/1.1\r\nHost: firn\r\n", drip("X-a: b\r\n"),
+			"closed", false,
+		},
+		{
+			"a header of 64 KiB", post("/api/v1/id", "X: "+strings.Repeat("a", 64<<10)+"\r\n"), nil,
+			"431 Request Header Fields Too Large", false,
+		},
 		{"ten thousand headers", post("/api/v1/id", strings.Repeat("a: b\r\n", 10_000)), nil, "431 ", false},
 		{"a path of 32 KiB", post("/"+strings.Repeat("a", 32<<10), ""), nil, "431 ", false},
 		{"a body of 10 GB announced", post("/api/v1/id", "Content-Length: 10000000000\r\n"), nil, "200 OK", false},
-		{"a body of 1 MB where none is read", post("/api/v1/id", "Content-Length: 1000000\r\n") + strings.Repeat("x", 1_000_000), nil, "200 OK", false},
+		{
+			"a body of 1 MB where none is read",
+			post("/api/v1/id", "Content-Length: 1000000\r\n") + strings.Repeat("x", 1_000_000), nil, "200 OK", false,
+		},
 		{"a negative length", post("/api/v1/id", "Content-Length: -1\r\n"), nil, "400 Bad Request", false},
-		{"two lengths", post("/api/v1/id", "Content-Length: 1\r\nContent-Length: 2\r\n") + "xx", nil, "400 Bad Request", false},
-		{"a length and chunks", post("/api/v1/id", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n", nil, "200 OK", false},
-		{"chunks with a bad length", post("/api/v1/id", "Transfer-Encoding: chunked\r\n") + "zz\r\n", nil, "200 OK", false},
+		{
+			"two lengths", post("/api/v1/id", "Content-Length: 1\r\nContent-Length: 2\r\n") + "xx", nil,
+			"400 Bad Request", false,
+		},
+		{
+			"a length and chunks",
+			post("/api/v1/id", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n",
+			nil, "200 OK", false,
+		},
+		{
+			"chunks with a bad length", post("/api/v1/id", "Transfer-Encoding: chunked\r\n") + "zz\r\n", nil,
+			"200 OK", false,
+		},
 		{"a line end in a header's name", post("/api/v1/id", "X\n: b\r\n"), nil, "400 Bad Request", false},
 		{"a NUL in the path", get("/api/v1/ids/\x00"), nil, "400 Bad Request", false},
 		{"no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", nil, "400 Bad Request", false},
 		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", nil, "400 Bad Request", false},
 		{"another version", "GET /livez HTTP/9.9\r\nHost: firn\r\n\r\n", nil, "505 ", false},
 		{"no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", nil, "400 Bad Request", false},
-		{"CONNECT to elsewhere", "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 ", false},
-		{"a URL of elsewhere", "GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 ", false},
+		{
+			"CONNECT to elsewhere",
+			"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n",
+			nil, "404 ", false,
+		},
+		{
+			"a URL of elsewhere", "GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n",
+			nil, "404 ", false,
+		},
 		{"dots in the path, to administration", post("/api/v1/ids/../sequencers", ""), nil, "307 ", false},
 		{"dots, encoded", post("/api/v1/%2e%2e/v1/sequencers/orders/attach", ""), nil, "40", false},
 		{"a name with a slash, encoded", post("/api/v1/sequencers/a%2Fb/id", ""), nil, "bad_request", false},
@@ -130,11 +156,24 @@ func onHTTP() []attack {
 		{"two slashes", post("//api/v1/sequencers", ""), nil, "307 ", false},
 		{"upper case", post("/API/V1/ID", ""), nil, "not_found", false},
 		{"an ID of 15 000 digits", get("/api/v1/ids/" + strings.Repeat("1", 15<<10)), nil, "bad_request", false},
-		{"a count beyond all numbers", post("/api/v1/ids?count="+strings.Repeat("9", 1000), ""), nil, "bad_request", false},
+		{
+			"a count beyond all numbers", post("/api/v1/ids?count="+strings.Repeat("9", 1000), ""), nil,
+			"bad_request", false,
+		},
 		{"count given twice", post("/api/v1/ids?count=1&count=100000", ""), nil, "bad_request", false},
-		{"administration without a right", post("/api/v1/sequencers", "Content-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden", false},
-		{"an administrator's method in the place of another", post("/api/v1/cluster", "X-HTTP-Method-Override: GET\r\n"), nil, "method_not_allowed", false},
-		{"another site's page", post("/api/v1/id", "Sec-Fetch-Site: cross-site\r\nOrigin: https://example.org\r\n"), nil, "cross_origin", false},
+		{
+			"administration without a right",
+			post("/api/v1/sequencers", "Content-Length: 17\r\n") + `{"name":"orders"}`,
+			nil, "forbidden", false,
+		},
+		{
+			"an administrator's method in the place of another",
+			post("/api/v1/cluster", "X-HTTP-Method-Override: GET\r\n"), nil, "method_not_allowed", false,
+		},
+		{
+			"another site's page", post("/api/v1/id", "Sec-Fetch-Site: cross-site\r\nOrigin: https://example.org\r\n"),
+			nil, "cross_origin", false,
+		},
 	}
 }
 
@@ -148,19 +187,33 @@ func onAdmin(secret string) []attack {
 	bearer := "Authorization: Bearer " + secret + "\r\n"
 	return []attack{
 		{"a change without the node's secret", destroy + "\r\n", nil, "unauthenticated", false},
-		{"a change with another secret", destroy + "Authorization: Bearer " + strings.Repeat("A", len(secret)) + "\r\n\r\n", nil, "unauthenticated", false},
+		{"a change with another secret", destroy + "Authorization: Bearer " + strings.Repeat("A", len(secret)) +
+			"\r\n\r\n", nil, "unauthenticated", false},
 		{"a page that got here under its own name (DNS rebinding)", get("/api/v1/cluster"), nil, "cross_origin", false},
-		{"a body of 10 MB", local(post("/api/v1/sequencers", "Content-Length: 10000000\r\n")), func(w *wire) { w.push(strings.Repeat(" ", 64<<10), 10_000_000) }, "too_large", false},
+		{"a body of 10 MB", local(post("/api/v1/sequencers", "Content-Length: 10000000\r\n")), func(w *wire) {
+			w.push(strings.Repeat(" ", 64<<10), 10_000_000)
+		}, "too_large", false},
 		{"a body that never comes", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")), nil, "40", false},
 		{"half a body", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")) + `{"name":`, func(w *wire) {
 			_ = w.Conn.(*net.TCPConn).CloseWrite()
 		}, "bad_request", false},
-		{"JSON, nested 10 000 deep", create("", `{"name":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}`), nil, "bad_request", false},
+		{
+			"JSON, nested 10 000 deep",
+			create("", `{"name":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}`),
+			nil, "bad_request", false,
+		},
 		{"a name of dots", create(bearer, `{"name":".."}`), nil, "bad_request", false},
 		{"numbers beyond all bounds", create("", `{"name":"a","nodes":1e400}`), nil, "bad_request", false},
-		{"an epoch in the year 300 000", create("", `{"name":"a","epoch":"300000-01-01T00:00:00Z"}`), nil, "bad_request", false},
+		{
+			"an epoch in the year 300 000", create("", `{"name":"a","epoch":"300000-01-01T00:00:00Z"}`), nil,
+			"bad_request", false,
+		},
 		{"a name with a line end", create("", `{"name":"a\nb"}`), nil, "bad_request", false},
-		{"the log from a position beyond all numbers", local(get("/api/v1/cluster/log?from=99999999999999999999")), nil, "bad_request", false},
+		{
+			"the log from a position beyond all numbers", local(get("/api/v1/cluster/log?from=99999999999999999999")),
+			nil,
+			"bad_request", false,
+		},
 	}
 }
 
@@ -200,9 +253,12 @@ func onGRPC() []attack {
 		{"settings for a stream", preface + frame(0, 4, 0, 3, ""), nil, "", true},
 		{"settings of odd length", preface + frame(5, 4, 0, 0, "abcde"), nil, "", true},
 		{"a window that overflows", settings + frame(4, 8, 0, 0, "\x7f\xff\xff\xff"), nil, "", true},
-		{"a header block that never ends (CONTINUATION flood)", settings + frame(1, 1, 0, 1, "\x82"), many(func(uint32) string {
-			return frame(16, 9, 0, 1, strings.Repeat("\x82", 16))
-		}), "", true},
+		{
+			"a header block that never ends (CONTINUATION flood)", settings + frame(1, 1, 0, 1, "\x82"),
+			many(func(uint32) string {
+				return frame(16, 9, 0, 1, strings.Repeat("\x82", 16))
+			}), "", true,
+		},
 		{"a flood of pings", settings, many(func(uint32) string { return frame(8, 6, 0, 0, "12345678") }), "", true},
 		{"a flood of streams that are reset at once", settings, many(func(i uint32) string {
 			return frame(3, 1, 4, 2*i+1, "\x83\x86\x84") + frame(4, 3, 0, 2*i+1, "\x00\x00\x00\x08")
@@ -221,11 +277,20 @@ func onRedis() []attack {
 		{"a part without its line end", "*1\r\n$4\r\nPINGxx", nil, "-ERR Protocol error", false},
 		{"a line of a megabyte", strings.Repeat("a", 1<<20), nil, "-ERR Protocol error", false},
 		{"quotes that don't end", "INCR \"orders\r\n", nil, "-ERR Protocol error", false},
-		{"a request of HTTP, from a browser", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR default\r\n", nil, "closed", false},
-		{"a count for FIRN.NEXT beyond all numbers", "FIRN.NEXT default 99999999999999999999\r\nQUIT\r\n", nil, "-", false},
+		{
+			"a request of HTTP, from a browser", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR default\r\n", nil,
+			"closed", false,
+		},
+		{
+			"a count for FIRN.NEXT beyond all numbers", "FIRN.NEXT default 99999999999999999999\r\nQUIT\r\n",
+			nil, "-", false,
+		},
 		{"a name that is none", "INCR \"../../etc\"\r\nQUIT\r\n", nil, "-", false},
 		{"a name of 60 KiB", "INCR " + strings.Repeat("a", 60<<10) + "\r\nQUIT\r\n", nil, "-", false},
-		{"an unknown command of 60 KiB", strings.Repeat("a", 60<<10) + "\r\nQUIT\r\n", nil, "-ERR Protocol error", false},
+		{
+			"an unknown command of 60 KiB", strings.Repeat("a", 60<<10) + "\r\nQUIT\r\n", nil,
+			"-ERR Protocol error", false,
+		},
 		{"half a command", "*2\r\n$4\r\nINCR\r\n", func(w *wire) { _ = w.Conn.(*net.TCPConn).CloseWrite() }, "", false},
 		{"a reader that never reads", "", func(w *wire) {
 			// It takes what the other side's buffers take, and then no more.
@@ -241,16 +306,40 @@ func onTokens(token, hash string) []attack {
 	bearing := func(headers string) string { return post("/api/v1/id", headers) }
 	return []attack{
 		{"no token", bearing(""), nil, "unauthenticated", false},
-		{"a token that is nobody's", bearing("Authorization: Bearer firn_" + strings.Repeat("A", 43) + "\r\n"), nil, "unauthenticated", false},
-		{"the hash that the file has, as a token", bearing("Authorization: Bearer " + hash + "\r\n"), nil, "unauthenticated", false},
-		{"a token of 8 KiB", bearing("Authorization: Bearer " + strings.Repeat("A", 8<<10) + "\r\n"), nil, "unauthenticated", false},
+		{
+			"a token that is nobody's", bearing("Authorization: Bearer firn_" + strings.Repeat("A", 43) + "\r\n"), nil,
+			"unauthenticated", false,
+		},
+		{
+			"the hash that the file has, as a token", bearing("Authorization: Bearer " + hash + "\r\n"), nil,
+			"unauthenticated", false,
+		},
+		{
+			"a token of 8 KiB", bearing("Authorization: Bearer " + strings.Repeat("A", 8<<10) + "\r\n"), nil,
+			"unauthenticated", false,
+		},
 		{"the token in the URL", post("/api/v1/id?access_token="+token, ""), nil, "unauthenticated", false},
-		{"the token as a password of Basic", bearing("Authorization: Basic " + token + "\r\n"), nil, "unauthenticated", false},
-		{"the token after another one", bearing("Authorization: Bearer x\r\nAuthorization: Bearer " + token + "\r\n"), nil, "unauthenticated", false},
-		{"the token, cut off at its end", bearing("Authorization: Bearer " + token[:len(token)-1] + "\r\n"), nil, "unauthenticated", false},
-		{"the token, for what it does not allow", post("/api/v1/sequencers", "Authorization: Bearer "+token+"\r\nContent-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden", false},
-		{"the token, for another sequencer", post("/api/v1/sequencers/others/id", "Authorization: Bearer "+token+"\r\n"), nil, "forbidden", false},
-		{"the token, for dots to another sequencer", post("/api/v1/sequencers/default%2f..%2fothers/id", "Authorization: Bearer "+token+"\r\n"), nil, "forbidden", false},
+		{
+			"the token as a password of Basic", bearing("Authorization: Basic " + token + "\r\n"), nil,
+			"unauthenticated", false,
+		},
+		{
+			"the token after another one",
+			bearing("Authorization: Bearer x\r\nAuthorization: Bearer " + token + "\r\n"),
+			nil, "unauthenticated", false,
+		},
+		{
+			"the token, cut off at its end", bearing("Authorization: Bearer " + token[:len(token)-1] + "\r\n"), nil,
+			"unauthenticated", false,
+		},
+		{"the token, for what it does not allow", post("/api/v1/sequencers", "Authorization: Bearer "+token+
+			"\r\nContent-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden", false},
+		{
+			"the token, for another sequencer",
+			post("/api/v1/sequencers/others/id", "Authorization: Bearer "+token+"\r\n"), nil, "forbidden", false,
+		},
+		{"the token, for dots to another sequencer", post("/api/v1/sequencers/default%2f..%2fothers/id",
+			"Authorization: Bearer "+token+"\r\n"), nil, "forbidden", false},
 	}
 }
 
@@ -286,7 +375,10 @@ func healthyFrom(t *testing.T, n *node, token, from string) {
 // once is a client from an address of this machine, each of whose calls has a connection of its own.
 func once(from string) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}, Timeout: patience}
+	return &http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true},
+		Timeout:   patience,
+	}
 }
 
 func (n *node) carryOut(t *testing.T, address, token string, all []attack) {
@@ -331,7 +423,8 @@ func TestHostileInput(t *testing.T) {
 	t.Run("gRPC", func(t *testing.T) { n.carryOut(t, n.listens("grpc_addr"), "", onGRPC()) })
 	t.Run("Redis", func(t *testing.T) { n.carryOut(t, n.listens("redis_addr"), "", onRedis()) })
 	t.Logf("resident memory: %d MiB before, %d MiB after", before>>20, n.resident()>>20)
-	if log := n.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") || strings.Contains(log, secret) {
+	if log := n.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") ||
+		strings.Contains(log, secret) {
 		t.Errorf("the log:\n%s", log)
 	}
 }
@@ -357,7 +450,9 @@ func TestWrongTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("tokens", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.url, "http://"), token, onTokens(token, hash)) })
+	t.Run("tokens", func(t *testing.T) {
+		n.carryOut(t, strings.TrimPrefix(n.url, "http://"), token, onTokens(token, hash))
+	})
 	if log := n.log.String(); strings.Contains(log, token[:20]) || strings.Contains(log, hash) {
 		t.Errorf("the log:\n%s", log)
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// A program in JavaScript gets as many different IDs as it takes, by each way that is documented for it, with the libraries
-// that everybody has. Where it reads numbers it does not, unless the layout is exact there: so these ways show something.
+// A program in JavaScript gets as many different IDs as it takes, by each way that is documented for it, with the
+// libraries that everybody has. Where it reads numbers it does not, unless the layout is exact there: so these ways
+// show something.
 func TestJavaScriptLosesNoDigit(t *testing.T) {
 	testenv.Slow(t)
 	node := testenv.Program(t, "node", "nodejs")
@@ -79,7 +80,8 @@ func TestJavaScriptLosesNoDigit(t *testing.T) {
 	}
 }
 
-// fromNPM returns the folder with the packages of a folder of testdata. Where npm installs nothing, the test is skipped.
+// fromNPM returns the folder with the packages of a folder of testdata. Where npm installs nothing, the test is
+// skipped.
 func fromNPM(t *testing.T, folder string) string {
 	t.Helper()
 	testenv.Program(t, "npm", "npm")

@@ -28,8 +28,8 @@ func storeIsLost(t testing.TB) {
 	journals.lost[t] = true
 }
 
-// journaled returns the flag with which a node keeps a journal. When the test ends, and all its nodes have, the journals of
-// each of its clusters are checked against the model of the proof.
+// journaled returns the flag with which a node keeps a journal. When the test ends, and all its nodes have, the
+// journals of each of its clusters are checked against the model of the proof.
 func journaled(t testing.TB, args []string) string {
 	t.Helper()
 	file, cluster := filepath.Join(t.TempDir(), "journal"), clusterOf(args)

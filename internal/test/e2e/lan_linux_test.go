@@ -95,7 +95,10 @@ func (l *lan) ip(args ...string) string {
 // plug plugs a machine into the switch.
 func (l *lan) plug(name, address string) *machine {
 	l.t.Helper()
-	m := &machine{t: l.t, lan: l, name: name, namespace: fmt.Sprintf("%s%d-%s", lanPrefix, os.Getpid(), name), address: address}
+	m := &machine{
+		t: l.t, lan: l, name: name, namespace: fmt.Sprintf("%s%d-%s", lanPrefix, os.Getpid(), name),
+		address: address,
+	}
 	l.machine[name] = m
 	l.ip("netns", "add", m.namespace)
 	l.t.Cleanup(func() { remove(m.namespace) })
@@ -115,7 +118,8 @@ func (m *machine) mend() { m.lan.ip("-n", m.lan.bridge, "link", "set", m.name, "
 
 // has tells whether the machine has an address.
 func (m *machine) has(address string) bool {
-	return strings.Contains(m.lan.ip("-n", m.namespace, "-4", "-oneline", "address", "show", "dev", "eth0"), " "+address+"/")
+	return strings.Contains(m.lan.ip("-n", m.namespace, "-4", "-oneline", "address", "show", "dev", "eth0"),
+		" "+address+"/")
 }
 
 // dial opens a connection from the machine.
@@ -191,7 +195,8 @@ func (m *machine) run(name string, args ...string) *program {
 	m.t.Helper()
 	const alone = `mount -t tmpfs tmpfs /run && mkdir /run/haproxy && exec "$@"`
 	p := &program{t: m.t, name: name + " on " + m.name, exited: make(chan struct{}), log: new(lines)}
-	p.cmd = exec.Command("ip", append([]string{"netns", "exec", m.namespace, "sh", "-c", alone, "sh", name}, args...)...)
+	p.cmd = exec.Command("ip",
+		append([]string{"netns", "exec", m.namespace, "sh", "-c", alone, "sh", name}, args...)...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -37,7 +37,8 @@ const (
 	aheadCount   = 4000 // more than is used within that: some expire
 	clientWindow = 3 * time.Second
 	drainDelay   = 500 * time.Millisecond
-	felt         = ttl + 2*clientWindow // for how long nodes feel that the machine was late: sessions and horizons ended
+	// for how long nodes feel that the machine was late: sessions and horizons ended
+	felt = ttl + 2*clientWindow
 )
 
 // seat is a node that is always found at the same port.
@@ -174,14 +175,16 @@ func (c *crowd) report() {
 		at := func(q float64) time.Duration { return d[min(int(q*float64(len(d))), len(d)-1)].Round(time.Microsecond) }
 		c.t.Logf("%8s: %6d calls, p50 %v, p99 %v, p99.9 %v, max %v", phase, len(d), at(.5), at(.99), at(.999), at(1))
 	}
-	c.t.Logf("%v, %d IDs expired, the oldest ID handed out: %v by the monotonic clock, %v by its own time", c.attempts, c.expired, c.age, c.apparent)
+	c.t.Logf("%v, %d IDs expired, the oldest ID handed out: %v by the monotonic clock, %v by its own time", c.attempts,
+		c.expired, c.age, c.apparent)
 }
 
-// 64 callers take IDs from three nodes, and a fourth that never is ready, through one client. While the three are killed, stopped for
-// longer than their lease and window, and restarted, one after the other, no ID comes twice, and no caller has an error
-// if the machine lets programs run in time. With IDs fetched ahead, none is older than it may be.
+// 64 callers take IDs from three nodes, and a fourth that never is ready, through one client. While the three are
+// killed, stopped for longer than their lease and window, and restarted, one after the other, no ID comes twice, and no
+// caller has an error if the machine lets programs run in time. With IDs fetched ahead, none is older than it may be.
 //
-// It runs before the other tests, which are parallel: beside them a machine of two cores lets a call wait for most of its second.
+// It runs before the other tests, which are parallel: beside them a machine of two cores lets a call wait for most of
+// its second.
 func TestClientOfManyNodes(t *testing.T) {
 	testenv.Slow(t)
 	server := etcdtest.Start(t, etcdtest.Options{})
@@ -197,7 +200,8 @@ func TestClientOfManyNodes(t *testing.T) {
 	var all ledger
 	for i := range 3 {
 		at := proxytest.FixedAddress(t)
-		s := &seat{t: t, name: fmt.Sprint("node ", i), args: with(server, "--http-addr="+at, "--admin-addr=127.0.0.1:0", "--ttl="+ttl.String(), "--window="+clientWindow.String(), "--drain-delay="+drainDelay.String())}
+		s := &seat{t: t, name: fmt.Sprint("node ", i), args: with(server, "--http-addr="+at, "--admin-addr=127.0.0.1:0",
+			"--ttl="+ttl.String(), "--window="+clientWindow.String(), "--drain-delay="+drainDelay.String())}
 		s.start()
 		s.n.ready(t, &all)
 		seats = append(seats, s)
@@ -210,7 +214,10 @@ func TestClientOfManyNodes(t *testing.T) {
 		"at once": nil,
 		"ahead":   {client.WithPrefetch(aheadCount, aheadMaxAge)},
 	} {
-		c := &crowd{t: t, end: make(chan struct{}), durations: map[string][]time.Duration{}, attempts: map[string]int{}, phase: "quiet"}
+		c := &crowd{
+			t: t, end: make(chan struct{}), durations: map[string][]time.Duration{}, attempts: map[string]int{},
+			phase: "quiet",
+		}
 		var err error
 		if c.client, err = client.New(urls, append(options, client.WithHooks(c.hooks()))...); err != nil {
 			t.Fatal(err)
@@ -245,7 +252,8 @@ func TestClientOfManyNodes(t *testing.T) {
 		done = append(done, trouble)
 	}
 	finish()
-	t.Logf("%s; the machine was late by %v at most", strings.Join(done, ", "), responsive.Late(watched).Round(time.Millisecond))
+	t.Logf("%s; the machine was late by %v at most", strings.Join(done, ", "),
+		responsive.Late(watched).Round(time.Millisecond))
 	for name, c := range crowds {
 		t.Log(name + ":")
 		c.report()

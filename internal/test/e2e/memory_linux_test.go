@@ -70,15 +70,28 @@ func sieges() []siege {
 		{"13 700 HTTP connections that have asked once", 13_700, false, "", httpConns(13_700, askOnce)},
 		{"16 390 HTTP connections that send nothing", 16_390, false, "", httpConns(16_390, nothing)},
 		{"10 000 HTTP connections with half a header of 15 KiB", 10_000, false, "", httpConns(10_000, halfHeader)},
-		{"10 000 connections of Redis clients with half a command of 15 KiB", 10_000, false, "", redisConns(10_000, write(half))},
+		{
+			"10 000 connections of Redis clients with half a command of 15 KiB", 10_000, false, "",
+			redisConns(10_000, write(half)),
+		},
 		{"18 600 health watches on 186 gRPC connections", 186, false, "", calls(186, 100, watchHealth)},
 		{"the same, with tokens", 186, true, "", calls(186, 100, watchHealth)},
-		{"18 600 gRPC calls whose request never comes, on 186 connections", 186, false, "", calls(186, 100, announceCall)},
+		{
+			"18 600 gRPC calls whose request never comes, on 186 connections", 186, false, "",
+			calls(186, 100, announceCall),
+		},
 		{"3000 gRPC connections that have asked once", 3000, false, "", calls(3000, 1, askHealth)},
 		{"1000 gRPC streams that nobody reads, on 10 connections", 10, false, "", calls(10, 100, openStream)},
 		{"200 000 gRPC calls for an ID that nobody takes, on 2000 connections", 2000, false, "", untakenIDs(2000)},
-		{"6000 connections to the admin listener with half a header of 15 KiB, --max-connections=100000", 6000, false, "--max-connections=100000", adminConns(6000, halfHeader)},
-		{"13 700 HTTP connections, with --max-connections=100000", 13_700, false, "--max-connections=100000", httpConns(13_700, askOnce)},
+		{
+			"6000 connections to the admin listener with half a header of 15 KiB, --max-connections=100000",
+			6000, false,
+			"--max-connections=100000", adminConns(6000, halfHeader),
+		},
+		{
+			"13 700 HTTP connections, with --max-connections=100000", 13_700, false, "--max-connections=100000",
+			httpConns(13_700, askOnce),
+		},
 	}
 }
 
@@ -98,7 +111,8 @@ func untakenIDs(conns int) func(t testing.TB, n *node) (end func()) {
 }
 
 // calls has each of so many gRPC connections begin so many calls.
-func calls(conns, each int, begin func(context.Context, *grpc.ClientConn) error) func(t testing.TB, n *node) (end func()) {
+func calls(conns, each int, begin func(context.Context, *grpc.ClientConn) error) func(t testing.TB,
+	n *node) (end func()) {
 	return func(t testing.TB, n *node) func() {
 		ctx, end := context.WithCancel(t.Context())
 		address := n.listens("grpc_addr")
@@ -208,10 +222,14 @@ func TestMemoryUnderAttack(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			var limit syscall.Rlimit
 			if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < s.conns+500 {
-				t.Skipf("a process may have %d files open here, and %d connections are wanted (%v)", limit.Cur, s.conns, err)
+				t.Skipf("a process may have %d files open here, and %d connections are wanted (%v)",
+					limit.Cur, s.conns, err)
 			}
 			p := newPod(t, podMemory)
-			args, token := []string{"--data-dir=" + filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0"}, ""
+			args, token := []string{
+				"--data-dir=" + filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0",
+				"--redis-addr=127.0.0.1:0",
+			}, ""
 			if s.tokens {
 				file := filepath.Join(t.TempDir(), "tokens.yaml")
 				token = newToken(t, file, "--name=app", "--allow=issue")
@@ -309,7 +327,10 @@ func BenchmarkMemory(b *testing.B) {
 	} {
 		b.Run(k.name, func(b *testing.B) {
 			p := newPod(b, 4<<30)
-			args := []string{"--data-dir=" + filepath.Join(b.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0"}
+			args := []string{
+				"--data-dir=" + filepath.Join(b.TempDir(), "data"), "--grpc-addr=127.0.0.1:0",
+				"--redis-addr=127.0.0.1:0",
+			}
 			if k.tls {
 				args = append(args, "--tls-cert="+certs.ServerCert, "--tls-key="+certs.ServerKey)
 			}

@@ -29,7 +29,8 @@ import (
 // patience is how long anything may take that must happen. It is no claim about speed.
 const patience = time.Minute
 
-// binaries are built once: as shipped, with a wall clock that a test can step and a disk that it can slow down, and with drills.
+// binaries are built once: as shipped, with a wall clock that a test can step and a disk that it can slow down, and
+// with drills.
 var (
 	firn          = sync.OnceValues(func() (string, error) { return build() })
 	firnSteppable = sync.OnceValues(func() (string, error) { return build(overlay.SteppableClock(), slowDisk()) })
@@ -66,9 +67,11 @@ func sources() error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
+		case d.IsDir() && path != root &&
+			(strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
 			return filepath.SkipDir
-		case filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go") || d.Name() == "go.sum" || filepath.Ext(path) == ".tmpl",
+		case filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go") || d.Name() == "go.sum" ||
+			filepath.Ext(path) == ".tmpl",
 			strings.HasPrefix(path, clients) && d.Type().IsRegular():
 			_, err = os.Stat(path)
 		}
@@ -97,7 +100,8 @@ func build(replace ...map[string]string) (string, error) {
 		}
 		args = append(args, argument)
 	}
-	if out, err := exec.Command("go", append(args, "github.com/firn-id/firn/cmd/firn")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", append(args, "github.com/firn-id/firn/cmd/firn")...).
+		CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return path, nil
@@ -136,15 +140,21 @@ func start(t testing.TB, binary func() (string, error), name, drills string, arg
 }
 
 // startOff is start with a wall clock that is off from the beginning.
-func startOff(t testing.TB, binary func() (string, error), off time.Duration, name, drills string, args ...string) *node {
+func startOff(t testing.TB, binary func() (string, error), off time.Duration, name, drills string,
+	args ...string,
+) *node {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, name: name, exited: make(chan struct{}), log: new(lines), clockAt: filepath.Join(t.TempDir(), "clock")}
+	n := &node{
+		t: t, name: name, exited: make(chan struct{}), log: new(lines),
+		clockAt: filepath.Join(t.TempDir(), "clock"),
+	}
 	n.step(off)
-	own := []string{"serve", "--http-addr=127.0.0.1:0", "--no-forward", journaled(t, args)} // what a node answers says how it is itself
+	// what a node answers says how it is itself
+	own := []string{"serve", "--http-addr=127.0.0.1:0", "--no-forward", journaled(t, args)}
 	n.cmd = exec.Command(path, append(own, args...)...)
 	n.cmd.Env = append(os.Environ(), "FAKE_WALL_FILE="+n.clockAt, "DRILLS="+drills)
 	stderr, err := n.cmd.StderrPipe()
@@ -187,7 +197,8 @@ func (n *node) read(stderr io.Reader, addresses chan<- []string) {
 	scanner := bufio.NewScanner(stderr)
 	for scanner.Scan() {
 		n.log.add(scanner.Text())
-		if at := listening.FindAllString(scanner.Text(), -1); len(at) > 1 && strings.Contains(scanner.Text(), "msg=listening") {
+		if at := listening.FindAllString(scanner.Text(), -1); len(at) > 1 &&
+			strings.Contains(scanner.Text(), "msg=listening") {
 			select {
 			case addresses <- at:
 			default:

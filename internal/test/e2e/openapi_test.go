@@ -16,8 +16,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// Clients that are generated from the description, with the commands of docs/clients.md, take as many different IDs as they
-// are asked for, from nodes whose JSON has numbers and from nodes whose JSON has strings.
+// Clients that are generated from the description, with the commands of docs/clients.md, take as many different IDs as
+// they are asked for, from nodes whose JSON has numbers and from nodes whose JSON has strings.
 func TestGeneratedClients(t *testing.T) {
 	testenv.Slow(t)
 	if *driverNames != "all" {
@@ -77,7 +77,10 @@ func TestGeneratedClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		taken, different := printed(t, typescript+golang)
-		for _, generator := range []string{"openapi-typescript", "hey-api", "swagger-typescript-api", "orval", "oapi-codegen", "ogen"} {
+		for _, generator := range []string{
+			"openapi-typescript", "hey-api", "swagger-typescript-api", "orval",
+			"oapi-codegen", "ogen",
+		} {
 			if n, all := len(different[generator]), taken[generator]; n != 5000 || all != 5000 {
 				t.Errorf("%s, where JSON has a %s: %d different IDs of %d, want 5000", generator, ids, n, all)
 			}
@@ -97,7 +100,8 @@ func wantNode(t *testing.T, node string, major, minor int) {
 		t.Fatalf("node --version is %q: %v", out, err)
 	}
 	if haveMajor < major || haveMajor == major && haveMinor < minor {
-		t.Skipf("Node.js is %s (Debian 12 has 18): the generators need %d.%d", strings.TrimSpace(string(out)), major, minor)
+		t.Skipf("Node.js is %s (Debian 12 has 18): the generators need %d.%d",
+			strings.TrimSpace(string(out)), major, minor)
 	}
 }
 
@@ -108,7 +112,8 @@ func runIn(t *testing.T, dir, name string, args ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "npm_config_offline=true", "npm_config_yes=false", "npm_config_update_notifier=false")
+	cmd.Env = append(os.Environ(), "npm_config_offline=true", "npm_config_yes=false",
+		"npm_config_update_notifier=false")
 	cmd.WaitDelay = time.Second
 	var out, failed strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &failed

@@ -16,7 +16,8 @@ import (
 // podMemory is what firn gen kubernetes gives a pod.
 const podMemory = 256 << 20
 
-// pod is a memory cgroup of its own, as Kubernetes makes one for a pod. The kernel kills a process that needs more than its limit.
+// pod is a memory cgroup of its own, as Kubernetes makes one for a pod. The kernel kills a process that needs more than
+// its limit.
 type pod struct {
 	t   testing.TB
 	dir string
@@ -36,7 +37,8 @@ func newPod(t testing.TB, limit int64) *pod {
 		t.Skipf("it needs a memory cgroup of its own: run it as root, where cgroups can be written to: %v", err)
 	}
 	t.Cleanup(p.remove)
-	if err := os.WriteFile(p.file("memory.limit_in_bytes", "memory.max"), strconv.AppendInt(nil, limit, 10), 0o600); err != nil {
+	if err := os.WriteFile(p.file("memory.limit_in_bytes", "memory.max"), strconv.AppendInt(nil, limit, 10),
+		0o600); err != nil {
 		t.Skipf("it needs a memory cgroup with a limit: %v", err)
 	}
 	return p
@@ -95,8 +97,8 @@ func (p *pod) number(file string) int64 {
 	return n
 }
 
-// used is how many bytes it has now, and peak how many it had at most: those of the kernel and of cached files are among
-// them.
+// used is how many bytes it has now, and peak how many it had at most: those of the kernel and of cached files are
+// among them.
 func (p *pod) used() int64 { return p.number(p.file("memory.usage_in_bytes", "memory.current")) }
 func (p *pod) peak() int64 { return p.number(p.file("memory.max_usage_in_bytes", "memory.peak")) }
 

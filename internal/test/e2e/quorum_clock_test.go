@@ -12,9 +12,10 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-// The clocks of three machines are 8 s apart. All step by a minute together, and nobody notices. Then the leader's steps, by an
-// hour: it refuses once its window is used up, as any node whose clock the others contradict, but leads on: the quorum does not
-// look at clocks. So does a step back. A node that is none of the machines is refused while its clock is wrong.
+// The clocks of three machines are 8 s apart. All step by a minute together, and nobody notices. Then the leader's
+// steps, by an hour: it refuses once its window is used up, as any node whose clock the others contradict, but leads
+// on: the quorum does not look at clocks. So does a step back. A node that is none of the machines is refused while its
+// clock is wrong.
 func TestClocksOfAQuorum(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -49,7 +50,8 @@ func TestClocksOfAQuorum(t *testing.T) {
 		eventually(t, func() error {
 			s, err := q.others(leads)[0].status()
 			i := slices.IndexFunc(s.Machines, func(m quorum.Machine) bool { return m.Address == leads.address })
-			if err == nil && (i < 0 || s.Machines[i].Clock < by-10*time.Second || s.Machines[i].Clock > by+10*time.Second) {
+			if err == nil &&
+				(i < 0 || s.Machines[i].Clock < by-10*time.Second || s.Machines[i].Clock > by+10*time.Second) {
 				err = fmt.Errorf("%s is said to be ahead by other than %v: %+v", leads.name, by, s)
 			}
 			return err

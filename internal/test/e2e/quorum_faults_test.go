@@ -42,7 +42,8 @@ func TestTheLeaderIsKilled(t *testing.T) {
 		leads.ready()
 		q.lasted("a killed machine is ready again", begun, 5*time.Second)
 		q.whole()
-		q.extendAgain(q.list...) // what was sent before the crash may have counted above, with a horizon that is soon reached
+		// what was sent before the crash may have counted above, with a horizon that is soon reached
+		q.extendAgain(q.list...)
 	}
 	q.unnoticed(c)
 	q.ledger.unique(t, 100)
@@ -103,7 +104,10 @@ func (k *keeper) nodeID() (node int) {
 // store is a client of the quorum's store.
 func (q *keepers) store() quorum.Store {
 	q.t.Helper()
-	client, err := quorum.New(quorum.Config{Machines: strings.Split(addresses(q.list), ","), Self: quorum.NoMachine, KeyFile: q.key})
+	client, err := quorum.New(quorum.Config{
+		Machines: strings.Split(addresses(q.list), ","), Self: quorum.NoMachine,
+		KeyFile: q.key,
+	})
 	if err == nil {
 		err = client.Start()
 	}
@@ -128,7 +132,8 @@ func put(writer int) store.Txn {
 // write makes so many entries.
 func (q *keepers) write(s quorum.Store, entries int) {
 	q.t.Helper()
-	ctx, cancel := context.WithTimeout(q.t.Context(), 5*patience) // thousands of writes to disks that others use as well
+	// thousands of writes to disks that others use as well
+	ctx, cancel := context.WithTimeout(q.t.Context(), 5*patience)
 	defer cancel()
 	const writers = 32
 	var all sync.WaitGroup
@@ -198,8 +203,8 @@ func TestAMachineMissesMuch(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
-// Two of three machines are down: for less than the window, which nobody notices, and for more, when the third gives no IDs
-// from its horizon on until one is back.
+// Two of three machines are down: for less than the window, which nobody notices, and for more, when the third gives no
+// IDs from its horizon on until one is back.
 func TestTwoOfThreeAreDown(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -342,8 +347,8 @@ func TestAnEmptiedMachine(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
-// Two of three machines are emptied while the third is down. They wait for it, and when it is back all wait for the data
-// that is lost. Then that is found.
+// Two of three machines are emptied while the third is down. They wait for it, and when it is back all wait for the
+// data that is lost. Then that is found.
 func TestTwoEmptiedMachines(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -418,8 +423,8 @@ func TestAllMachinesAreEmptied(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
-// All machines are emptied, long after their key was made, while a client uses what it has reserved. The new cluster gives
-// no ID before that is over, and says why.
+// All machines are emptied, long after their key was made, while a client uses what it has reserved. The new cluster
+// gives no ID before that is over, and says why.
 func TestAllMachinesAreEmptiedLate(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -444,7 +449,9 @@ func TestAllMachinesAreEmptiedLate(t *testing.T) {
 	for _, k := range q.list {
 		k.refuses("members make no IDs before") // for that reason or because of what the former client found
 	}
-	if !slices.ContainsFunc(q.list, func(k *keeper) bool { return said(k.log.String(), "24h0m.* after its key was made") }) {
+	if !slices.ContainsFunc(q.list, func(k *keeper) bool {
+		return said(k.log.String(), "24h0m.* after its key was made")
+	}) {
 		t.Error("no machine says that its key is old")
 	}
 	q.whole()
@@ -462,7 +469,8 @@ func TestAllMachinesAreEmptiedLate(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
-// The directory of a machine is put back as it was some time ago. The others know what it had: it is replaced by itself.
+// The directory of a machine is put back as it was some time ago. The others know what it had: it is replaced by
+// itself.
 func TestADirectoryOfYesterday(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -498,8 +506,8 @@ func TestADirectoryOfYesterday(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
-// The directory of a machine is put back as it was some seconds ago, as after a power cut with a volatile write cache: no
-// other machine has written down yet what it had. It had confirmed that to the leader, and is replaced by itself.
+// The directory of a machine is put back as it was some seconds ago, as after a power cut with a volatile write cache:
+// no other machine has written down yet what it had. It had confirmed that to the leader, and is replaced by itself.
 func TestADirectoryOfSomeSecondsAgo(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -586,7 +594,8 @@ func TestAMajorityOfSomeSecondsAgo(t *testing.T) {
 	onLives.served(25)
 	third.start()
 	third.ended()
-	if log := third.log.String(); !strings.Contains(log, "differ from entry") || !strings.Contains(log, "mv "+third.dir) {
+	if log := third.log.String(); !strings.Contains(log, "differ from entry") ||
+		!strings.Contains(log, "mv "+third.dir) {
 		t.Fatalf("%s does not say that it has another log:\n%s", third.name, log)
 	}
 	third.empty()

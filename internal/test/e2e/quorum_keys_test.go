@@ -43,7 +43,8 @@ func (k *keeper) saysOtherKey(of *keeper) error {
 	return err
 }
 
-// One of three machines is started with the key of another cluster. Both sides say so, and name the other; the two go on.
+// One of three machines is started with the key of another cluster. Both sides say so, and name the other; the two go
+// on.
 func TestOneMachineHasAWrongKey(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

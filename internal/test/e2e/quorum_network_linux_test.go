@@ -70,7 +70,8 @@ func (w *wired) dial(ctx context.Context, network, address string) (net.Conn, er
 // mute has what the machine sends to another one get lost; hear ends that.
 func (m *machine) mute(other *machine) {
 	m.t.Helper()
-	m.lan.ip("-n", m.namespace, "neighbor", "replace", other.address, "lladdr", "02:00:00:00:00:00", "dev", "eth0", "nud", "permanent")
+	m.lan.ip("-n", m.namespace, "neighbor", "replace", other.address, "lladdr", "02:00:00:00:00:00", "dev", "eth0",
+		"nud", "permanent")
 }
 
 func (m *machine) hear(other *machine) {
@@ -78,7 +79,8 @@ func (m *machine) hear(other *machine) {
 	m.lan.ip("-n", m.namespace, "neighbor", "delete", other.address, "dev", "eth0")
 }
 
-// Each link between two machines is cut, in one direction and in both. No caller notices: a majority reaches every node.
+// Each link between two machines is cut, in one direction and in both. No caller notices: a majority reaches every
+// node.
 func TestEachLinkOfAQuorumIsCut(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -111,8 +113,8 @@ func TestEachLinkOfAQuorumIsCut(t *testing.T) {
 	w.ledger.unique(t, 100)
 }
 
-// Each machine is cut off from the others. Its node gives IDs up to its horizon, and then refuses, until the machine is back:
-// then it gives IDs again by itself. At the other nodes no call fails.
+// Each machine is cut off from the others. Its node gives IDs up to its horizon, and then refuses, until the machine is
+// back: then it gives IDs again by itself. At the other nodes no call fails.
 func TestEachMachineOfAQuorumIsCutOff(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -134,7 +136,8 @@ func TestEachMachineOfAQuorumIsCutOff(t *testing.T) {
 		if took := c.refusedAt(i, cut).Sub(cut); took < soon/2 {
 			t.Errorf("%s refuses %v after it was cut off; its horizon was further ahead", k.name, took)
 		} else if took > soon+2*time.Second {
-			responsive.Errorf(t, cut, "%s refuses %v after it was cut off; its horizon was %v ahead at most", k.name, took, soon)
+			responsive.Errorf(t, cut, "%s refuses %v after it was cut off; its horizon was %v ahead at most",
+				k.name, took, soon)
 		}
 		w.at[k].mend()
 		begun := time.Now()
@@ -145,7 +148,8 @@ func TestEachMachineOfAQuorumIsCutOff(t *testing.T) {
 		w.whole()
 		for j, other := range w.list {
 			if at := c.refusedAt(j, cut); j != i && !at.IsZero() {
-				t.Logf("%s refuses %v after %s was cut off, which is back after %v", other.name, at.Sub(cut), k.name, begun.Sub(cut))
+				t.Logf("%s refuses %v after %s was cut off, which is back after %v", other.name, at.Sub(cut), k.name,
+					begun.Sub(cut))
 			}
 		}
 	}
@@ -183,9 +187,9 @@ func (c *audience) all503() (otherwise []error) {
 // refusal finds why a connection was refused, in a log.
 var refusal = regexp.MustCompile(`msg="refused a connection to the quorum" .*why="([^"]*)"`)
 
-// Strangers come to the ports of a quorum: without a certificate, with the key of another cluster, with what is no TLS, with
-// TLS that is broken, and with 10 000 connections at once. They are refused, the log has a line for each reason, callers
-// notice nothing, horizons are written on, and a machine that starts meanwhile gets through.
+// Strangers come to the ports of a quorum: without a certificate, with the key of another cluster, with what is no TLS,
+// with TLS that is broken, and with 10 000 connections at once. They are refused, the log has a line for each reason,
+// callers notice nothing, horizons are written on, and a machine that starts meanwhile gets through.
 func TestStrangersAtTheQuorum(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -216,7 +220,8 @@ func TestStrangersAtTheQuorum(t *testing.T) {
 	}
 	const request = "GET /machine HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, protocol := range []string{"h2", "http/1.1", "firn-quorum/1"} {
-		refused("no certificate, "+protocol, request, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
+		refused("no certificate, "+protocol, request,
+			&tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
 	}
 	refused("plain HTTP", request, nil)
 	noise := make([]byte, 1<<16)
@@ -225,7 +230,8 @@ func TestStrangersAtTheQuorum(t *testing.T) {
 	refused("a TLS record of random bytes", "\x16\x03\x01\x40\x00"+string(noise[:1<<14]), nil)
 
 	another := noKeepers(t).key
-	other := stranger.run(w.program, "serve", "--quorum="+addresses(w.list), "--quorum-addr=none", "--quorum-key-file="+another, "--http-addr=127.0.0.1:8080")
+	other := stranger.run(w.program, "serve", "--quorum="+addresses(w.list), "--quorum-addr=none",
+		"--quorum-key-file="+another, "--http-addr=127.0.0.1:8080")
 	eventually(t, func() error {
 		_, body, err := stranger.get("http://127.0.0.1:8080/readyz")
 		for _, k := range w.list {
@@ -283,7 +289,8 @@ func TestStrangersAtTheQuorum(t *testing.T) {
 		}
 		for why, n := range times {
 			if most := 1 + int(time.Since(begun)/time.Minute); n > most {
-				t.Errorf("%s logs %d times in %v that it refused a connection because %s; want %d at most", k.name, n, time.Since(begun), why, most)
+				t.Errorf("%s logs %d times in %v that it refused a connection because %s; want %d at most", k.name, n,
+					time.Since(begun), why, most)
 			}
 		}
 	}

@@ -24,10 +24,11 @@ const inPod = `
 	mount --bind "$volume" "$root/var/lib/firn"
 	mount -o remount,ro,bind "$root"
 	hostname "$name"
-	exec env -i KUBERNETES_SERVICE_HOST=10.0.0.1 "$(command -v chroot)" --userspec=65532:65532 --groups=65532 "$root" /usr/bin/firn "$@"`
+	exec env -i KUBERNETES_SERVICE_HOST=10.0.0.1 "$(command -v chroot)" --userspec=65532:65532 \
+		--groups=65532 "$root" /usr/bin/firn "$@"`
 
-// The pods of firn gen kubernetes --quorum form a cluster with what the manifests give them, and are restarted one after
-// the other, each when the one before is ready again and within the time that they are given.
+// The pods of firn gen kubernetes --quorum form a cluster with what the manifests give them, and are restarted one
+// after the other, each when the one before is ready again and within the time that they are given.
 func TestPodsOfAQuorum(t *testing.T) {
 	testenv.Slow(t)
 	for _, name := range []string{"chroot", "hostname"} {
@@ -44,7 +45,8 @@ func TestPodsOfAQuorum(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	manifests, err := exec.Command(path, "gen", "kubernetes", "--quorum", "3", "--drain-delay", "1s", "--image", "firn@sha256:"+strings.Repeat("0", 64)).Output()
+	manifests, err := exec.Command(path, "gen", "kubernetes", "--quorum", "3", "--drain-delay", "1s", "--image",
+		"firn@sha256:"+strings.Repeat("0", 64)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,10 @@ func TestPodsOfAQuorum(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for file, text := range map[string]string{root + "/etc/hosts": hosts.String(), secret + "/..2026/firn.key": string(key)} {
+	for file, text := range map[string]string{
+		root + "/etc/hosts":         hosts.String(),
+		secret + "/..2026/firn.key": string(key),
+	} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +84,9 @@ func TestPodsOfAQuorum(t *testing.T) {
 		}
 	}
 	// As with fsGroup.
-	if out, err := exec.Command("sh", "-c", `chgrp 65532 "$0"/..2026/firn.key && chmod 0440 "$0"/..2026/firn.key && chmod 3777 "$0" && chmod 0755 "$1"`, secret, root).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-c",
+		`chgrp 65532 "$0"/..2026/firn.key && chmod 0440 "$0"/..2026/firn.key && chmod 3777 "$0" && chmod 0755 "$1"`,
+		secret, root).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 
@@ -90,10 +97,12 @@ func TestPodsOfAQuorum(t *testing.T) {
 		if err := os.MkdirAll(volume, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("sh", "-c", `chgrp 65532 "$0" && chmod 2775 "$0"`, volume).CombinedOutput(); err != nil {
+		if out, err := exec.Command("sh", "-c", `chgrp 65532 "$0" && chmod 2775 "$0"`, volume).
+			CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		pods[n] = machines[n].run("unshare", append([]string{"--uts", "sh", "-c", inPod, "sh", root, volume, name}, args...)...)
+		pods[n] = machines[n].run("unshare",
+			append([]string{"--uts", "sh", "-c", inPod, "sh", root, volume, name}, args...)...)
 	}
 	ready := func(n int) error {
 		status, body, err := machines[n].get("http://" + machines[n].address + ":9100/readyz")

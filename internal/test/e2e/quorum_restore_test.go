@@ -41,13 +41,17 @@ func TestAQuorumIsRestored(t *testing.T) {
 			backup := q.list[0].dir
 			if from == "a backup" {
 				backup = filepath.Join(t.TempDir(), "firn.backup")
-				if out, err := q.firn("quorum", "backup", backup, "--admin", strings.TrimPrefix(q.list[1].admin, "http://")); err != nil {
+				if out, err := q.firn("quorum", "backup", backup, "--admin",
+					strings.TrimPrefix(q.list[1].admin, "http://")); err != nil {
 					t.Fatal(err, out)
 				}
 			}
 			take(1000)
 			restored := filepath.Join(t.TempDir(), "restored")
-			restore := []string{"quorum", "restore", backup, "--as", q.list[0].address, "--data-dir", restored, "--quorum-key-file", q.key}
+			restore := []string{
+				"quorum", "restore", backup, "--as", q.list[0].address, "--data-dir", restored,
+				"--quorum-key-file", q.key,
+			}
 			if out, err := q.firn(restore...); err == nil {
 				t.Errorf("restored while the former cluster lives:\n%s", out)
 			}

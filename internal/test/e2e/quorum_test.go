@@ -74,7 +74,10 @@ func newKeepers(t *testing.T, machines int, args ...string) *keepers {
 
 // noKeepers is for a caller that adds machines.
 func noKeepers(t *testing.T, args ...string) *keepers {
-	q := &keepers{t: t, ledger: new(ledger), key: filepath.Join(t.TempDir(), "key"), args: args, took: map[string][]time.Duration{}}
+	q := &keepers{
+		t: t, ledger: new(ledger), key: filepath.Join(t.TempDir(), "key"), args: args,
+		took: map[string][]time.Duration{},
+	}
 	q.newKey(0)
 	t.Cleanup(q.medians)
 	return q
@@ -107,7 +110,8 @@ func (q *keepers) newKey(ago time.Duration) {
 // local makes a machine on this one.
 func (q *keepers) local() *keeper {
 	q.t.Helper()
-	k := q.machine(proxytest.FixedAddress(q.t), proxytest.FixedAddress(q.t), proxytest.FixedAddress(q.t), new(net.Dialer).DialContext)
+	k := q.machine(proxytest.FixedAddress(q.t), proxytest.FixedAddress(q.t), proxytest.FixedAddress(q.t),
+		new(net.Dialer).DialContext)
 	k.launch = func(args ...string) (process, *lines) {
 		n := start(q.t, firn, k.name, "", args...)
 		return n, n.log
@@ -117,7 +121,9 @@ func (q *keepers) local() *keeper {
 
 // machine makes one that launch has yet to be set of. Its addresses are those for the other machines, for callers and
 // for administrators, which dial reaches.
-func (q *keepers) machine(address, callers, admin string, dial func(ctx context.Context, network, address string) (net.Conn, error)) *keeper {
+func (q *keepers) machine(address, callers, admin string,
+	dial func(ctx context.Context, network, address string) (net.Conn, error),
+) *keeper {
 	k := &keeper{
 		of: q, name: "the node at " + address, address: address, dir: filepath.Join(q.t.TempDir(), "data"),
 		url: "http://" + callers, admin: "http://" + admin,
@@ -144,7 +150,8 @@ func (k *keeper) start() {
 // startAs starts the node with these flags, in place of those that name the quorum.
 func (k *keeper) startAs(flags ...string) {
 	k.of.t.Helper()
-	flags = append(flags, "--http-addr="+strings.TrimPrefix(k.url, "http://"), "--admin-addr="+strings.TrimPrefix(k.admin, "http://"), "--data-dir="+k.dir)
+	flags = append(flags, "--http-addr="+strings.TrimPrefix(k.url, "http://"),
+		"--admin-addr="+strings.TrimPrefix(k.admin, "http://"), "--data-dir="+k.dir)
 	k.process, k.log = k.launch(append(flags, k.of.args...)...)
 }
 
@@ -369,7 +376,8 @@ func (q *keepers) measured(what string, begun time.Time, took, want time.Duratio
 func (q *keepers) medians() {
 	for what, took := range q.took {
 		slices.Sort(took)
-		q.t.Logf("%s: median %v, longest %v, of %d", what, took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), len(took))
+		q.t.Logf("%s: median %v, longest %v, of %d", what, took[len(took)/2].Round(time.Millisecond),
+			took[len(took)-1].Round(time.Millisecond), len(took))
 	}
 }
 
@@ -397,7 +405,8 @@ func (q *keepers) unnoticed(c *audience) {
 			continue
 		}
 		if told++; told <= 10 {
-			responsive.Errorf(q.t, made.began.Add(-mercy), "a call failed: at %s: %v; at %s: %v", first.name, made.first, second.name, made.err)
+			responsive.Errorf(q.t, made.began.Add(-mercy), "a call failed: at %s: %v; at %s: %v", first.name,
+				made.first, second.name, made.err)
 		}
 	}
 }

@@ -58,12 +58,21 @@ func TestRedisCLI(t *testing.T) {
 		{[]string{"--no-raw", "firn.ids", "orders", "2"}, `1\) "\d+"\n2\) "\d+"`},
 		{[]string{"firn.next", "orders", "2"}, `\d+\n\d+`},
 		{[]string{"--no-raw", "firn.next", "orders", "2"}, `1\) \(integer\) \d+\n2\) \(integer\) \d+`},
-		{[]string{"-3", "--json", "firn.decode", "4398046511104"}, `\{"time":"2026-01-01T00:17:28.576Z","id_str":"4398046511104","id":4398046511104,.*\}`},
-		{[]string{"--no-raw", "firn.decode", "orders", "5"}, `(?s) 1\) "time"\n 2\) "2026-.*17\) "sequence"\n18\) \(integer\) 5`},
+		{
+			[]string{"-3", "--json", "firn.decode", "4398046511104"},
+			`\{"time":"2026-01-01T00:17:28.576Z","id_str":"4398046511104","id":4398046511104,.*\}`,
+		},
+		{
+			[]string{"--no-raw", "firn.decode", "orders", "5"},
+			`(?s) 1\) "time"\n 2\) "2026-.*17\) "sequence"\n18\) \(integer\) 5`,
+		},
 		{[]string{"incr", "nothing"}, `UNKNOWNSEQUENCER .*`},
 		{[]string{"incrby", "default", "0"}, `ERR can't increment by '0': .*`},
 		{[]string{"set", "a", "b"}, `ERR unknown command 'set', with args beginning with: 'a' 'b' `},
-		{[]string{"info", "firn"}, `(?s)# Firn\r\nready:yes\r\ncluster:[a-z2-7]+\r\nsequencer:default\r\nstate:attached\r\nnode:\d+\r.*`},
+		{
+			[]string{"info", "firn"},
+			`(?s)# Firn\r\nready:yes\r\ncluster:[a-z2-7]+\r\nsequencer:default\r\nstate:attached\r\nnode:\d+\r.*`,
+		},
 		{[]string{"command", "count"}, `\d+`},
 	} {
 		got := strings.TrimRight(redisTool(t, address, "", "redis-cli", tt.args...), "\n")
@@ -71,7 +80,8 @@ func TestRedisCLI(t *testing.T) {
 			t.Errorf("%q: %q, want %s", tt.args, got, tt.want)
 		}
 	}
-	if got := redisTool(t, address, "hello 3\nincr \"default\"\nquit\n", "redis-cli"); !regexp.MustCompile(`\n\d{15,}$`).MatchString(got) {
+	if got := redisTool(t, address, "hello 3\nincr \"default\"\nquit\n",
+		"redis-cli"); !regexp.MustCompile(`\n\d{15,}$`).MatchString(got) {
 		t.Errorf("from standard input: %s", got)
 	}
 }
@@ -86,7 +96,8 @@ func TestRedisBenchmark(t *testing.T) {
 		{"-c", "5", "-n", "1000", "--csv", "firn.next", "orders", "10"},
 	} {
 		got := redisTool(t, address, "", "redis-benchmark", args...)
-		if lower := strings.ToLower(got); strings.Contains(lower, "warning") || strings.Contains(lower, "error") || !strings.Contains(got, `"rps"`) {
+		if lower := strings.ToLower(got); strings.Contains(lower, "warning") || strings.Contains(lower, "error") ||
+			!strings.Contains(got, `"rps"`) {
 			t.Errorf("%q: %s", args, got)
 		}
 	}
@@ -114,11 +125,13 @@ func TestGoRedis(t *testing.T) {
 		if info, err := client.Info(ctx, "firn").Result(); !strings.Contains(info, "ready:yes") {
 			t.Errorf("INFO: %q, %v", info, err)
 		}
-		if commands, err := client.Command(ctx).Result(); err != nil || commands["incr"] == nil || commands["incr"].FirstKeyPos != 1 {
+		if commands, err := client.Command(ctx).Result(); err != nil || commands["incr"] == nil ||
+			commands["incr"].FirstKeyPos != 1 {
 			t.Errorf("COMMAND: %v, %v", commands, err)
 		}
 		parts, err := client.Do(ctx, "FIRN.DECODE", 4398046511104).Result()
-		if m, ok := parts.(map[any]any); err != nil || ok != (protocol == 3) || ok && m["time"] != "2026-01-01T00:17:28.576Z" {
+		if m, ok := parts.(map[any]any); err != nil || ok != (protocol == 3) ||
+			ok && m["time"] != "2026-01-01T00:17:28.576Z" {
 			t.Errorf("FIRN.DECODE: %v, %v", parts, err)
 		}
 		if err := client.Incr(ctx, "nothing").Err(); !redis.HasErrorPrefix(err, "UNKNOWNSEQUENCER") {

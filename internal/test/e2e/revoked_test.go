@@ -38,7 +38,8 @@ func TestRevokedTokenEndsStreams(t *testing.T) {
 	tokens, others := filepath.Join(dir, "tokens.yaml"), filepath.Join(dir, "others.yaml")
 	token := newToken(t, tokens, "--name=app", "--allow=issue", "--allow=attach", "--allow=admin")
 	newToken(t, others, "--name=other", "--allow=issue")
-	n := serve(t, "node", "--data-dir="+filepath.Join(dir, "data"), "--tokens="+tokens, "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")
+	n := serve(t, "node", "--data-dir="+filepath.Join(dir, "data"), "--tokens="+tokens, "--grpc-addr=127.0.0.1:0",
+		"--redis-addr=127.0.0.1:0")
 	n.opens()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -81,7 +82,8 @@ func (n *node) follows(ctx context.Context, token, url string) lasting {
 	}}
 }
 
-// streams begins a stream of IDs over gRPC. One that is not read at once waits for its reader when the token is revoked.
+// streams begins a stream of IDs over gRPC. One that is not read at once waits for its reader when the token is
+// revoked.
 func (n *node) streams(ctx context.Context, token string, read bool) lasting {
 	n.t.Helper()
 	conn, err := grpc.NewClient(n.listens("grpc_addr"), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -12,8 +12,9 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// Two nodes under load whose clocks are 8 s apart stay up when etcd loses its data: each uses up what it has written down,
-// gives nothing for a while, and goes on by itself. A node that is started meanwhile gives IDs in the end. No ID comes twice.
+// Two nodes under load whose clocks are 8 s apart stay up when etcd loses its data: each uses up what it has written
+// down, gives nothing for a while, and goes on by itself. A node that is started meanwhile gives IDs in the end. No ID
+// comes twice.
 func TestEtcdLosesItsData(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

@@ -58,10 +58,13 @@ var backends = map[string]func(t *testing.T) *backend{
 	"PostgreSQL": func(t *testing.T) *backend {
 		s := dbtest.StartPostgres(t)
 		p := proxytest.New(t, s.Address())
-		return &backend{s, p, strings.Replace(s.URL("postgres"), s.Address(), p.Address(), 1), func(t *testing.T) func(*testing.T) {
-			restore := s.Backup(t)
-			return func(t *testing.T) { restore(t) }
-		}}
+		return &backend{
+			s, p, strings.Replace(s.URL("postgres"), s.Address(), p.Address(), 1),
+			func(t *testing.T) func(*testing.T) {
+				restore := s.Backup(t)
+				return func(t *testing.T) { restore(t) }
+			},
+		}
 	},
 	"ZooKeeper": func(t *testing.T) *backend {
 		s := zktest.Start(t)
@@ -92,7 +95,10 @@ const sceneTTL = 2 * time.Second
 func newScene(t *testing.T, b *backend, window time.Duration) *scene {
 	t.Helper()
 	s := &scene{backend: b, t: t, window: window, ledger: new(ledger)}
-	s.args = []string{"--store=" + b.store, "--ttl=" + sceneTTL.String(), "--window=" + window.String(), "--wait", "--admin-addr=127.0.0.1:0"}
+	s.args = []string{
+		"--store=" + b.store, "--ttl=" + sceneTTL.String(), "--window=" + window.String(), "--wait",
+		"--admin-addr=127.0.0.1:0",
+	}
 	var urls []string
 	for i := range 2 {
 		s.at = append(s.at, proxytest.FixedAddress(t))
@@ -185,7 +191,10 @@ func (s *scene) noticed(others ...*node) {
 	s.t.Helper()
 	eventually(s.t, func() error {
 		for _, n := range append(others, s.nodes...) {
-			for _, told := range []string{"wrote the time before which", "members make no IDs before one whose clock is believed"} {
+			for _, told := range []string{
+				"wrote the time before which",
+				"members make no IDs before one whose clock is believed",
+			} {
 				if said(n.log.String(), "the store has lost data; "+told) {
 					return nil
 				}
@@ -294,7 +303,8 @@ var faults = []fault{
 		b := third.load(s.t, s.ledger, 2)
 		third.taken(s.t, s.ledger, 300)
 		restore(s.t)
-		s.noticed(third) // what starts before, and claims what the store no longer knows of, may repeat IDs: docs/safety.md
+		// what starts before, and claims what the store no longer knows of, may repeat IDs: docs/safety.md
+		s.noticed(third)
 		late := serve(s.t, "late", s.args...)
 		for _, n := range append([]*node{late, third}, s.nodes...) {
 			n.ready(s.t, s.ledger)
@@ -355,11 +365,16 @@ func TestFaultsOfStores(t *testing.T) {
 					s.seen.served(5)
 					saw := s.seen.finish()
 					mu.Lock()
-					table = append(table, fmt.Sprintf("%-52s %-11s %5d calls, %4d asked twice, %4d failed; longest call %v, longest silence %v; %v in all", f.name, name, saw.calls,
-						saw.again, len(saw.failed), saw.longest.Round(time.Millisecond), saw.silence.Round(time.Millisecond), time.Since(begun).Round(time.Second)))
+					table = append(table,
+						fmt.Sprintf("%-52s %-11s %5d calls, %4d asked twice, %4d failed; longest call %v, longest "+
+							"silence %v; %v in all", f.name, name, saw.calls,
+							saw.again, len(saw.failed), saw.longest.Round(time.Millisecond),
+							saw.silence.Round(time.Millisecond), time.Since(begun).Round(time.Second)))
 					mu.Unlock()
 					if len(saw.failed) > 0 && !f.felt {
-						responsive.Errorf(t, saw.failed[0].began.Add(-mercy), "%d calls failed; the first: %v, and then %v", len(saw.failed), saw.failed[0].first, saw.failed[0].err)
+						responsive.Errorf(t, saw.failed[0].began.Add(-mercy),
+							"%d calls failed; the first: %v, and then %v", len(saw.failed), saw.failed[0].first,
+							saw.failed[0].err)
 					}
 					for _, made := range saw.failed {
 						if err := cmp.Or(unexpected(made.first), unexpected(made.err)); err != nil {
@@ -376,14 +391,15 @@ func TestFaultsOfStores(t *testing.T) {
 
 // unexpected is an error unless a call was refused by a node without IDs, or was not answered.
 func unexpected(err error) error {
-	if err == nil || strings.HasPrefix(err.Error(), "status 503") || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || strings.Contains(err.Error(), "Timeout") {
+	if err == nil || strings.HasPrefix(err.Error(), "status 503") || errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || strings.Contains(err.Error(), "Timeout") {
 		return nil
 	}
 	return err
 }
 
-// A standby that was behind is promoted after the primary has died under load, and the node that joined meanwhile is in none
-// of its tables. All nodes stay up, wait, and go on; no ID comes twice.
+// A standby that was behind is promoted after the primary has died under load, and the node that joined meanwhile is in
+// none of its tables. All nodes stay up, wait, and go on; no ID comes twice.
 func TestAPromotedStandbyWasBehind(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -414,8 +430,9 @@ func TestAPromotedStandbyWasBehind(t *testing.T) {
 	s.ledger.unique(t, 500)
 }
 
-// The clock of a PostgreSQL, by which sessions end, is stepped: ahead, so that all of them end at once; and back, so that
-// the session of a node that dies then would go on for as long. For an unmodified server, what the rows say is stepped.
+// The clock of a PostgreSQL, by which sessions end, is stepped: ahead, so that all of them end at once; and back, so
+// that the session of a node that dies then would go on for as long. For an unmodified server, what the rows say is
+// stepped.
 func TestTheClockOfTheDatabaseIsStepped(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -436,15 +453,17 @@ func TestTheClockOfTheDatabaseIsStepped(t *testing.T) {
 	s.nodes[1].ready(t, s.ledger)
 	s.extend()
 	saw := s.seen.finish()
-	t.Logf("%d calls, %d asked twice, %d failed; longest silence %v", saw.calls, saw.again, len(saw.failed), saw.silence.Round(time.Millisecond))
+	t.Logf("%d calls, %d asked twice, %d failed; longest silence %v", saw.calls, saw.again, len(saw.failed),
+		saw.silence.Round(time.Millisecond))
 	if len(saw.failed) > 0 {
-		responsive.Errorf(t, saw.failed[0].began.Add(-mercy), "%d calls failed; the first: %v, and then %v", len(saw.failed), saw.failed[0].first, saw.failed[0].err)
+		responsive.Errorf(t, saw.failed[0].began.Add(-mercy), "%d calls failed; the first: %v, and then %v",
+			len(saw.failed), saw.failed[0].first, saw.failed[0].err)
 	}
 	s.ledger.unique(t, 100)
 }
 
-// The disk of the store's server becomes full, for longer than the window, and has room again. What the server makes of that
-// is its own affair: no ID comes twice, and all goes on once it runs.
+// The disk of the store's server becomes full, for longer than the window, and has room again. What the server makes of
+// that is its own affair: no ID comes twice, and all goes on once it runs.
 func TestTheDiskOfTheStoreIsFull(t *testing.T) {
 	testenv.Slow(t)
 	if os.Getuid() != 0 {
@@ -458,7 +477,8 @@ func TestTheDiskOfTheStoreIsFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.Remove(disk) })
-			if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256m,mode=1777", "firn", disk).CombinedOutput(); err != nil {
+			if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256m,mode=1777", "firn", disk).
+				CombinedOutput(); err != nil {
 				t.Skipf("no file system can be mounted: %v: %s", err, out)
 			}
 			t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() })
@@ -488,7 +508,8 @@ func TestTheDiskOfTheStoreIsFull(t *testing.T) {
 			s.extend()
 			s.seen.served(5)
 			saw := s.seen.finish()
-			t.Logf("%d calls, %d failed; longest silence %v", saw.calls, len(saw.failed), saw.silence.Round(time.Millisecond))
+			t.Logf("%d calls, %d failed; longest silence %v", saw.calls, len(saw.failed),
+				saw.silence.Round(time.Millisecond))
 			s.ledger.unique(t, 100)
 		})
 	}

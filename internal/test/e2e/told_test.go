@@ -22,10 +22,11 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-var toldWithin = flag.Duration("told", 0, "TestHowLongUntilTold: for how long to wait until everybody tells of a fault; 0 skips it")
+var toldWithin = flag.Duration("told", 0,
+	"TestHowLongUntilTold: for how long to wait until everybody tells of a fault; 0 skips it")
 
-// told is how long it takes, in a cluster of three machines and two more nodes, until somebody is told of a fault, and what
-// they read first. A place that tells nothing by -told is left empty. It makes no claim about time.
+// told is how long it takes, in a cluster of three machines and two more nodes, until somebody is told of a fault, and
+// what they read first. A place that tells nothing by -told is left empty. It makes no claim about time.
 func TestHowLongUntilTold(t *testing.T) {
 	if *toldWithin == 0 {
 		t.Skip("takes minutes for each fault: -told=5m measures")
@@ -66,7 +67,10 @@ type house struct {
 }
 
 func newHouse(t *testing.T) *house {
-	h := &house{t: t, quorum: newKeepers(t, 3), nodes: map[*keeper]*node{}, dead: map[*keeper]bool{}, logged: map[string]bool{}}
+	h := &house{
+		t: t, quorum: newKeepers(t, 3), nodes: map[*keeper]*node{}, dead: map[*keeper]bool{},
+		logged: map[string]bool{},
+	}
 	for range 2 {
 		h.clients = append(h.clients, h.quorum.local())
 	}
@@ -104,7 +108,8 @@ const disk = "256m"
 // mountDisk gives a machine a disk of its own.
 func (h *house) mountDisk(k *keeper) {
 	dir := filepath.Dir(k.dir)
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0755,size="+disk, "tmpfs", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0755,size="+disk, "tmpfs", dir).
+		CombinedOutput(); err != nil {
 		h.t.Logf("no disk of its own: %v: %s", err, out)
 		return
 	}
@@ -140,7 +145,8 @@ func (h *house) startPrometheus(scraped []string) {
 			h.t.Fatal(err, out)
 		}
 	}
-	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -199,7 +205,10 @@ func (h *house) status() string {
 	var s struct {
 		Problems []struct{ Effect, Cause string }
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: new(net.Dialer).DialContext, DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	client := &http.Client{Transport: &http.Transport{
+		DialContext:       new(net.Dialer).DialContext,
+		DisableKeepAlives: true,
+	}, Timeout: 5 * time.Second}
 	if _, err := exchange(client, http.MethodGet, h.quorum.list[0].admin+"/api/v1/cluster", "", &s); err != nil {
 		return "(the command says:) " + err.Error()
 	}
@@ -211,7 +220,8 @@ func (h *house) status() string {
 
 func (h *house) doctor() string {
 	k := h.quorum.list[0]
-	out, _ := h.quorum.firn(append(h.quorum.quorum(), "doctor", "--json", "--quorum-addr="+k.address, "--data-dir="+k.dir,
+	out, _ := h.quorum.firn(append(h.quorum.quorum(), "doctor", "--json", "--quorum-addr="+k.address,
+		"--data-dir="+k.dir,
 		"--http-addr="+strings.TrimPrefix(k.url, "http://"), "--admin-addr="+strings.TrimPrefix(k.admin, "http://"))...)
 	var report struct {
 		Findings []struct{ Level, About, Found, Do string }
@@ -220,7 +230,9 @@ func (h *house) doctor() string {
 		return out
 	}
 	for _, f := range report.Findings {
-		if f.Level != "ok" && f.About != "clock" && f.About != "open files" && !strings.Contains(f.Found, "a write to its disk takes") { // all of this machine
+		// all of this machine
+		if f.Level != "ok" && f.About != "clock" && f.About != "open files" &&
+			!strings.Contains(f.Found, "a write to its disk takes") {
 			return fmt.Sprintf("%s: %s", f.About, cmp.Or(f.Found, f.Do))
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// The unit that firn gen systemd prints forbids nothing that firn serve does: every system call and every kind of socket
-// that a node used in its life, alone or as one of a quorum, is allowed.
+// The unit that firn gen systemd prints forbids nothing that firn serve does: every system call and every kind of
+// socket that a node used in its life, alone or as one of a quorum, is allowed.
 func TestTheUnitAllowsWhatFirnDoes(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -47,7 +47,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// allowsLife checks that a unit allows what a node does in its life. If it is one of a quorum, two others live beside it.
+// allowsLife checks that a unit allows what a node does in its life. If it is one of a quorum, two others live beside
+// it.
 func allowsLife(t *testing.T, unit, path, quorum string) {
 	trace := filepath.Join(t.TempDir(), "trace")
 	// The shell asks for an ID by each protocol that curl speaks, and then stops the node, which strace waits for.
@@ -58,13 +59,18 @@ func allowsLife(t *testing.T, unit, path, quorum string) {
 		if [ -n "$machines" ]; then
 			own=--quorum-addr=${machines%%,*}
 			for machine in $(echo "${machines#*,}" | tr , ' '); do
-				"$0" serve --http-addr 127.0.0.1:0 --data-dir "$2-$machine" --drain-delay 0s "$4" --quorum-addr="$machine" 2> "$3-$machine" &
+				"$0" serve --http-addr 127.0.0.1:0 --data-dir "$2-$machine" --drain-delay 0s "$4" \
+					--quorum-addr="$machine" 2> "$3-$machine" &
 				others="$others $!"
 			done
 		fi
-		strace -f -qq -o "$1" "$0" serve --http-addr 127.0.0.1:0 --grpc-addr 127.0.0.1:0 --redis-addr 127.0.0.1:0 --data-dir "$2" --drain-delay 0s ${machines:+"$4" "$own"} 2> "$3" &
+		strace -f -qq -o "$1" "$0" serve --http-addr 127.0.0.1:0 --grpc-addr 127.0.0.1:0 --redis-addr 127.0.0.1:0 \
+			--data-dir "$2" --drain-delay 0s ${machines:+"$4" "$own"} 2> "$3" &
 		traced=$!
-		until at=$(sed -n 's/.*msg=listening addr=\([^ ]*\).*/\1/p' "$3") && [ -n "$at" ] && curl -sf "http://$at/readyz"; do sleep 0.05; kill -0 $traced || exit 1; done
+		until at=$(sed -n 's/.*msg=listening addr=\([^ ]*\).*/\1/p' "$3") && [ -n "$at" ] &&
+			curl -sf "http://$at/readyz"; do
+			sleep 0.05; kill -0 $traced || exit 1
+		done
 		curl -sf -X POST "http://$at/api/v1/ids?count=10000" || exit 1
 		kill -TERM $(cut -d' ' -f1 "$1" | head -n 1)
 		wait $traced`

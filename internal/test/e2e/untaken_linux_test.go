@@ -28,7 +28,8 @@ type hoard struct {
 	secure bool
 	calls  int
 	begin  func(c *comer)
-	gone   string // the call, as metrics name it, when the node is to be done with all within the test; empty: it takes longer
+	// the call, as metrics name it, when the node is to be done with all within the test; empty: it takes longer
+	gone string
 }
 
 func hoards() []hoard {
@@ -40,7 +41,8 @@ func hoards() []hoard {
 					c.t.Fatal(err)
 				}
 				c.t.Cleanup(func() { conn.Close() })
-				if _, err := io.WriteString(conn, "POST /api/v1/ids?count=100000 HTTP/1.1\r\nHost: firn\r\n\r\n"); err != nil {
+				if _, err := io.WriteString(conn,
+					"POST /api/v1/ids?count=100000 HTTP/1.1\r\nHost: firn\r\n\r\n"); err != nil {
 					c.t.Fatal(err)
 				}
 			}
@@ -52,7 +54,8 @@ func hoards() []hoard {
 			}
 			c.t.Cleanup(transport.CloseIdleConnections)
 			for range 100 {
-				request, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, strings.Replace(c.node.url, "http:", "https:", 1)+"/api/v1/ids?count=100000", nil)
+				request, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost,
+					strings.Replace(c.node.url, "http:", "https:", 1)+"/api/v1/ids?count=100000", nil)
 				if err != nil {
 					c.t.Fatal(err)
 				}
@@ -78,8 +81,8 @@ func hoards() []hoard {
 	}
 }
 
-// Callers who ask for much and take nothing of it hold up nothing else, neither another caller nor another connection of their
-// own, and are cut off. The node has the memory of a pod; docs/security.md sums up what it has at most.
+// Callers who ask for much and take nothing of it hold up nothing else, neither another caller nor another connection
+// of their own, and are cut off. The node has the memory of a pod; docs/security.md sums up what it has at most.
 func TestUntakenAnswers(t *testing.T) {
 	testenv.Slow(t)
 	for _, h := range hoards() {
@@ -110,7 +113,8 @@ func TestUntakenAnswers(t *testing.T) {
 					t.Errorf("from %s: %v", from, err)
 				}
 			}
-			for deadline := time.Now().Add(patience); h.gone != "" && c.ended(h.gone) < h.calls+2; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); h.gone != "" &&
+				c.ended(h.gone) < h.calls+2; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("%d calls have ended, want %d", c.ended(h.gone), h.calls+2)
 				}
@@ -171,7 +175,8 @@ func (c *comer) ended(call string) (all int) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`(?m)^firn_requests_total\{call="`+regexp.QuoteMeta(call)+`",.*\} (\d+)$`).FindAllSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^firn_requests_total\{call="`+regexp.QuoteMeta(call)+`",.*\} (\d+)$`).
+		FindAllSubmatch(text, -1) {
 		n, err := strconv.Atoi(string(m[1]))
 		if err != nil {
 			c.t.Fatal(err)

@@ -16,16 +16,19 @@ import (
 
 const patience = 30 * time.Second
 
-// Test resets the connection of s, which goes through the proxy, in the middle of commits: before the server gets them, and
-// once it has applied them. They are in doubt, and never sent again by themselves: the next transaction under the same
-// condition settles them. The store other reaches the same server another way, and sent returns the bytes that a value is
-// sent as.
+// Test resets the connection of s, which goes through the proxy, in the middle of commits: before the server gets them,
+// and once it has applied them. They are in doubt, and never sent again by themselves: the next transaction under the
+// same condition settles them. The store other reaches the same server another way, and sent returns the bytes that a
+// value is sent as.
 func Test(t *testing.T, proxy *proxytest.Proxy, s, other store.Store, sent func(value string) []byte) {
 	t.Helper()
 	commit := func(version store.Version, value string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		_, err := s.Commit(ctx, store.Txn{If: []store.Condition{{Key: "in-doubt", Version: version}}, Then: []store.Op{store.Put("in-doubt", []byte(value))}})
+		_, err := s.Commit(ctx, store.Txn{
+			If:   []store.Condition{{Key: "in-doubt", Version: version}},
+			Then: []store.Op{store.Put("in-doubt", []byte(value))},
+		})
 		return err
 	}
 	if err := commit(0, "first"); err != nil {
@@ -43,7 +46,8 @@ func Test(t *testing.T, proxy *proxytest.Proxy, s, other store.Store, sent func(
 			switch {
 			case d == proxytest.ToServer && bytes.Contains(data, sent(value)) && times.Add(1) == 1 && !applied:
 				return proxytest.ResetBefore
-			case d == proxytest.ToClient && applied && times.Load() > 0 && !returned.Load(): // its answer, or what comes before that
+			case d == proxytest.ToClient && applied && times.Load() > 0 && !returned.Load():
+				// its answer, or what comes before that
 				awaitChange(t.Context(), other, before)
 				return proxytest.ResetBefore
 			default:
@@ -55,7 +59,8 @@ func Test(t *testing.T, proxy *proxytest.Proxy, s, other store.Store, sent func(
 		}
 		returned.Store(true)
 		settling := commit(before.Version, "settled")
-		for end := time.Now().Add(patience); errors.Is(settling, store.ErrUnavailable) || errors.Is(settling, store.ErrAmbiguous); {
+		for end := time.Now().Add(patience); errors.Is(settling, store.ErrUnavailable) ||
+			errors.Is(settling, store.ErrAmbiguous); {
 			if time.Now().After(end) {
 				t.Fatalf("the settling Commit: %v", settling)
 			}
@@ -67,8 +72,10 @@ func Test(t *testing.T, proxy *proxytest.Proxy, s, other store.Store, sent func(
 		case err != nil:
 			t.Fatal(err)
 		case applied && (!errors.Is(settling, store.ErrConflict) || string(after.Value) != value):
-			t.Errorf("the server applied %q; the settling Commit: %v, want ErrConflict; the key is %q", value, settling, after.Value)
-		case !applied && (settling != nil && !errors.Is(settling, store.ErrConflict) || string(after.Value) != "settled"):
+			t.Errorf("the server applied %q; the settling Commit: %v, want ErrConflict; the key is %q", value,
+				settling, after.Value)
+		case !applied &&
+			(settling != nil && !errors.Is(settling, store.ErrConflict) || string(after.Value) != "settled"):
 			t.Errorf("the server never got %q; the settling Commit: %v; the key is %q", value, settling, after.Value)
 		}
 		proxy.Inspect(nil)

@@ -31,8 +31,8 @@ func (s *Store) get(ctx context.Context, key string) (store.KV, error) {
 `
 )
 
-// adapters are the faults of adapters of stores that lose or repeat writes, or mix two logs; the quorum and the etcd inside
-// are etcdstore's.
+// adapters are the faults of adapters of stores that lose or repeat writes, or mix two logs; the quorum and the etcd
+// inside are etcdstore's.
 var adapters = []mutant{
 	{"etcd: a stale read", "store/etcdstore/keys.go", get, staleGet, "./store/etcdstore", ordered},
 	{"PostgreSQL: a stale read", "store/pgstore/keys.go", get, staleGet, "./store/pgstore", ordered},
@@ -55,7 +55,8 @@ var adapters = []mutant{
 	{
 		"etcd: a commit that was not answered is sent again", "store/etcdstore/keys.go",
 		"Then(ops...).Commit()\n",
-		"Then(ops...).Commit()\n	for err != nil && ctx.Err() == nil {\n		resp, err = conn.Txn(ctx).If(conditions...).Then(ops...).Commit()\n	}\n",
+		"Then(ops...).Commit()\n	for err != nil && ctx.Err() == nil {\n" +
+			"		resp, err = conn.Txn(ctx).If(conditions...).Then(ops...).Commit()\n	}\n",
 		"./store/etcdstore", doubted,
 	},
 	{
@@ -66,7 +67,9 @@ var adapters = []mutant{
 	{
 		"PostgreSQL: a commit that was not answered is sent again", "store/pgstore/keys.go",
 		"	w, err := s.write(ctx, call, verdict, then...)\n",
-		"	w, err := s.write(ctx, call, verdict, then...)\n	for errors.Is(err, store.ErrAmbiguous) && ctx.Err() == nil {\n		w, err = s.write(ctx, call, verdict, then...)\n	}\n",
+		"	w, err := s.write(ctx, call, verdict, then...)\n" +
+			"	for errors.Is(err, store.ErrAmbiguous) && ctx.Err() == nil {\n" +
+			"		w, err = s.write(ctx, call, verdict, then...)\n	}\n",
 		"./store/pgstore", doubted,
 	},
 	{
@@ -76,13 +79,15 @@ var adapters = []mutant{
 	},
 	{
 		"PostgreSQL: the floor is not written", "store/pgstore/trust.go",
-		"revision, revision FROM latest WHERE %s\n			ON CONFLICT (key) DO UPDATE", "revision, revision FROM latest WHERE false AND %s\n			ON CONFLICT (key) DO UPDATE",
+		"revision, revision FROM latest WHERE %s\n			ON CONFLICT (key) DO UPDATE",
+		"revision, revision FROM latest WHERE false AND %s\n			ON CONFLICT (key) DO UPDATE",
 		"./store/pgstore", "^TestATableIsEmptied$/^keys_is_deleted$",
 	},
 	{
 		"ZooKeeper: a commit that was not answered is sent again", "store/zkstore/commit.go",
 		"		return 0, wrap(call, store.ErrAmbiguous, err)\n	}\n}\n",
-		"		if ctx.Err() == nil {\n			continue\n		}\n		return 0, wrap(call, store.ErrAmbiguous, err)\n	}\n}\n",
+		"		if ctx.Err() == nil {\n			continue\n		}\n" +
+			"		return 0, wrap(call, store.ErrAmbiguous, err)\n	}\n}\n",
 		"./store/zkstore", "^TestServer$/^a_transaction_in_doubt$",
 	},
 }

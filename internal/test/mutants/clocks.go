@@ -81,22 +81,28 @@ var clocks = []mutant{
 	},
 	{
 		"a node ID is claimed whatever the clock", "internal/core/peer/driver.go",
-		"	if err := l.m.checkClock(ctx); err != nil {", "	if err := l.m.checkClock(ctx); err != nil && l == nil {",
+		"	if err := l.m.checkClock(ctx); err != nil {",
+		"	if err := l.m.checkClock(ctx); err != nil && l == nil {",
 		"./internal/core/peer", "^TestAWrongClockJoins$",
 	},
 	{
 		"a node that is to wait gives smaller IDs", "internal/core/peer/order.go",
-		"	if s.m.options.Order == WaitForIDs {\n		return e\n", "	if s.m.options.Order == WaitForIDs && false {\n		return e\n",
+		"	if s.m.options.Order == WaitForIDs {\n		return e\n",
+		"	if s.m.options.Order == WaitForIDs && false {\n		return e\n",
 		"./internal/core/peer", "^TestIDsThatAreAhead$",
 	},
 	{
 		"a node that is to wait waits for every horizon that is ahead", "internal/core/peer/order.go",
-		"	if last.Horizon.After(now.Add(margin)) {", "	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && last.Horizon.After(now) {",
+		"	if last.Horizon.After(now.Add(margin)) {",
+		"	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && " +
+			"last.Horizon.After(now) {",
 		"./internal/core/peer", "^TestIDsThatAreAheadOfOneThatGoesOn$",
 	},
 	{
 		"in a world: a node that is to wait waits for every horizon that is ahead", "internal/core/peer/order.go",
-		"	if last.Horizon.After(now.Add(margin)) {", "	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && last.Horizon.After(now) {",
+		"	if last.Horizon.After(now.Add(margin)) {",
+		"	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && " +
+			"last.Horizon.After(now) {",
 		"./internal/test/worlds", "^TestWorldsThatHaveFailed$",
 	},
 	{
@@ -106,7 +112,8 @@ var clocks = []mutant{
 	},
 	{
 		"ID time follows a step before the horizons lie beyond it", "internal/core/peer/clock.go",
-		"		if err := m.extend(ctx, m.options.Window, ahead); err != nil {", "		if err := m.extend(ctx, m.options.Window, 0); err != nil {",
+		"		if err := m.extend(ctx, m.options.Window, ahead); err != nil {",
+		"		if err := m.extend(ctx, m.options.Window, 0); err != nil {",
 		"./internal/core/peer", "^TestAllClocksStepTogether$",
 	},
 	{
@@ -121,7 +128,8 @@ var clocks = []mutant{
 	},
 	{
 		"nobody answers a question", "internal/core/peer/operator.go",
-		"		p.heard(newQuestion(r.Value(), e.Position, c.By))", "		p.judge.question.Store(new(newQuestion(r.Value(), e.Position, c.By)))",
+		"		p.heard(newQuestion(r.Value(), e.Position, c.By))",
+		"		p.judge.question.Store(new(newQuestion(r.Value(), e.Position, c.By)))",
 		"./internal/core/peer", "^TestAWrongClockJoins$",
 	},
 	{

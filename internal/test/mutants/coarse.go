@@ -4,7 +4,8 @@ package main
 var coarse = []mutant{
 	{
 		"a tick shows a reading that was overtaken", "coarse_clock.go",
-		"			if c.shown.CompareAndSwap(old, now) {\n				return now\n", "			if c.shown.Store(now); true {\n				return now\n",
+		"			if c.shown.CompareAndSwap(old, now) {\n				return now\n",
+		"			if c.shown.Store(now); true {\n				return now\n",
 		".", "^TestCoarseClock",
 	},
 	{
@@ -34,12 +35,14 @@ var coarse = []mutant{
 	},
 	{
 		"a wait trusts a tick that is late", "generator.go",
-		"	if g.coarse != nil {\n		return g.coarse.Sync()", "	if g.coarse != nil {\n		return g.coarse.Now()",
+		"	if g.coarse != nil {\n		return g.coarse.Sync()",
+		"	if g.coarse != nil {\n		return g.coarse.Now()",
 		".", "^TestLateCoarseClockCostsNoRate$",
 	},
 	{
 		"a new generator begins by an old tick", "generator.go",
-		"	now := time.Unix(0, g.now())\n	if _, err := layout", "	now := time.Unix(0, g.clock.Now())\n	if _, err := layout",
+		"	now := time.Unix(0, g.now())\n	if _, err := layout",
+		"	now := time.Unix(0, g.clock.Now())\n	if _, err := layout",
 		".", "^TestNewGeneratorLooksAtTheSource$",
 	},
 	{
@@ -74,7 +77,8 @@ var coarse = []mutant{
 	},
 	{
 		"the look-ahead grows beyond its limit", "wait.go",
-		"return min(rest+2*(lookAhead-rest+min(uint64(lost), most)), most)", "return rest + 2*(lookAhead-rest+min(uint64(lost), most))",
+		"return min(rest+2*(lookAhead-rest+min(uint64(lost), most)), most)",
+		"return rest + 2*(lookAhead-rest+min(uint64(lost), most))",
 		".", "^Test(Follow|LookAheadFollows)",
 	},
 	{

@@ -14,13 +14,16 @@ var horizonFile = []mutant{
 	},
 	{
 		"a horizon counts although its write failed", "horizon_file.go",
-		"	if err := f.disk.Sync(); err != nil {\n		return err\n	}\n	f.last, f.slot = next, 1-f.slot\n	return nil",
+		"	if err := f.disk.Sync(); err != nil {\n		return err\n	}\n	f.last, f.slot = next, 1-f.slot\n" +
+			"	return nil",
 		"	f.last, f.slot = next, 1-f.slot\n	return f.disk.Sync()",
 		".", "^TestTheDiskIsFull$",
 	},
 	{
 		"the bound moves although the horizon does not", "horizon_file.go",
-		"			g.open() // those that wait return it\n			continue\n", "			g.open() // those that wait return it\n			g.setBound(time.Unix(0, g.now()).Add(f.window))\n",
+		"			g.open() // those that wait return it\n			continue\n",
+		"			g.open() // those that wait return it\n" +
+			"			g.setBound(time.Unix(0, g.now()).Add(f.window))\n",
 		".", "^TestTheDiskIsFull$",
 	},
 	{
@@ -30,7 +33,8 @@ var horizonFile = []mutant{
 	},
 	{
 		"a damaged slot is read", "horizon_record.go",
-		"len(slot) != slotSize || string(sum) != fmt.Sprintf(\"%08x\", crc32.ChecksumIEEE(text))", "len(slot) != slotSize || len(sum) != 8",
+		"len(slot) != slotSize || string(sum) != fmt.Sprintf(\"%08x\", crc32.ChecksumIEEE(text))",
+		"len(slot) != slotSize || len(sum) != 8",
 		".", "^TestADamagedSlotIsNotRead$",
 	},
 	{
@@ -40,7 +44,8 @@ var horizonFile = []mutant{
 	},
 	{
 		"crashes of a process add up", "horizon_file.go",
-		"	if f.last.Horizon.Sub(now) > f.window/2 {\n		return nil\n	}\n	return f.write(now", "	return f.write(later(now, f.last.Horizon)",
+		"	if f.last.Horizon.Sub(now) > f.window/2 {\n		return nil\n	}\n	return f.write(now",
+		"	return f.write(later(now, f.last.Horizon)",
 		".", "^TestCrashesDoNotAddUp$",
 	},
 	{
@@ -70,7 +75,8 @@ var horizonFile = []mutant{
 	},
 	{
 		"callers wait while the disk is full", "horizon_file.go",
-		"failure := f.failure.Load(); failure != nil {", "failure := f.failure.Load(); failure != nil && f.window == 0 {",
+		"failure := f.failure.Load(); failure != nil {",
+		"failure := f.failure.Load(); failure != nil && f.window == 0 {",
 		".", "^Test(TheDiskIsFull|WhoWaitsLearns)",
 	},
 }

@@ -1,5 +1,5 @@
-// Command mutants shows that the tests find faults: it runs the tests of a package with one deliberate fault in the code at
-// a time, and fails if they pass each time. Run it in the module's root:
+// Command mutants shows that the tests find faults: it runs the tests of a package with one deliberate fault in the
+// code at a time, and fails if they pass each time. Run it in the module's root:
 //
 //	go run ./internal/test/mutants
 //
@@ -95,7 +95,8 @@ func kill(m mutant) (by string, err error) {
 		return "", err
 	}
 	for n := range attempts {
-		out, err := exec.Command("go", "test", argument, "-count=1", "-vet=off", "-failfast", "-timeout=60s", "-run", m.run, m.pkg).CombinedOutput()
+		out, err := exec.Command("go", "test", argument, "-count=1", "-vet=off", "-failfast", "-timeout=60s", "-run",
+			m.run, m.pkg).CombinedOutput()
 		if err == nil {
 			continue
 		}

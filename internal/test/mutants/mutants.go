@@ -17,7 +17,8 @@ var mutants = []mutant{
 	{
 		"report after use: the bound moves before the answer", "internal/core/fence/state.go",
 		"	case Due:\n		return s, due(s, e, l)\n",
-		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n		return s, a\n",
+		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n" +
+			"		return s, a\n",
 		"./internal/core/fence", explored,
 	},
 	{
@@ -28,7 +29,8 @@ var mutants = []mutant{
 	{
 		"no step of the model: the bound moves before the answer", "internal/core/fence/state.go",
 		"	case Due:\n		return s, due(s, e, l)\n",
-		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n		return s, a\n",
+		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n" +
+			"		return s, a\n",
 		"./internal/core/fence", modelled,
 	},
 	{
@@ -38,7 +40,8 @@ var mutants = []mutant{
 	},
 	{
 		"no step of the model: a release before the generator has stopped", "internal/core/fence/state.go",
-		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
+		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/core/fence", modelled,
 	},
 	{
@@ -53,13 +56,15 @@ var mutants = []mutant{
 	},
 	{
 		"no step of the model: a copy's version is taken for the own", "internal/core/fence/state.go",
-		"	if v.ReportedMine {\n		s.Reported = v.Reported", "	if v.ReportedMine || v.ReportedCopy {\n		s.Reported = v.Reported",
+		"	if v.ReportedMine {\n		s.Reported = v.Reported",
+		"	if v.ReportedMine || v.ReportedCopy {\n		s.Reported = v.Reported",
 		"./internal/core/fence", modelled,
 	},
 	{
 		"no line of a journal: the bound moves before the answer", "internal/core/fence/state.go",
 		"	case Due:\n		return s, due(s, e, l)\n",
-		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n		return s, a\n",
+		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n" +
+			"		return s, a\n",
 		"./internal/core/fence", journals,
 	},
 	{
@@ -69,7 +74,8 @@ var mutants = []mutant{
 	},
 	{
 		"no line of a journal: a release before the generator has stopped", "internal/core/fence/state.go",
-		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
+		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/core/fence", journals,
 	},
 	{
@@ -84,7 +90,8 @@ var mutants = []mutant{
 	},
 	{
 		"in a world: released before the generator has stopped", "internal/core/fence/state.go",
-		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
+		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/test/worlds", "^TestWorlds$",
 	},
 	{
@@ -94,7 +101,8 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID whose floor has not come is not extended", "internal/core/peer/renew.go",
-		"latest := l.latest(); latest.generator == nil {", "latest := l.latest(); ahead != 0 && latest.generator == nil {",
+		"latest := l.latest(); latest.generator == nil {",
+		"latest := l.latest(); ahead != 0 && latest.generator == nil {",
 		"./internal/core/peer", "^TestAClaimThatWaitsIsExtended$",
 	},
 	{
@@ -104,7 +112,8 @@ var mutants = []mutant{
 	},
 	{
 		"released before the generator has stopped", "internal/core/fence/state.go",
-		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
+		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/core/fence", explored,
 	},
 	{
@@ -114,7 +123,8 @@ var mutants = []mutant{
 	},
 	{
 		"a horizon is moved although the live key is gone", "internal/core/fence/fence.go",
-		"{Key: live, Version: w.IfLive}, {Key: reported, Version: w.IfReported}", "{Key: reported, Version: w.IfReported}",
+		"{Key: live, Version: w.IfLive}, {Key: reported, Version: w.IfReported}",
+		"{Key: reported, Version: w.IfReported}",
 		"./internal/core/fence", fenced,
 	},
 	{
@@ -164,12 +174,14 @@ var mutants = []mutant{
 	},
 	{
 		"writes have one stamp", "internal/base/fresh/stamps.go",
-		"	stamp := Text()[:stampLength]\n", "	if len(s.sent) > 0 {\n		return s.sent[0]\n	}\n	stamp := Text()[:stampLength]\n",
+		"	stamp := Text()[:stampLength]\n",
+		"	if len(s.sent) > 0 {\n		return s.sent[0]\n	}\n	stamp := Text()[:stampLength]\n",
 		"./internal/core/fence", "^TestACopyOfAProcess$",
 	},
 	{
 		"in a world with a copy: its horizon is taken for the own", "internal/core/fence/state.go",
-		"		if v.ReportedMine {\n			s.Horizon = max", "		if v.ReportedMine || v.ReportedCopy {\n			s.Horizon = max",
+		"		if v.ReportedMine {\n			s.Horizon = max",
+		"		if v.ReportedMine || v.ReportedCopy {\n			s.Horizon = max",
 		"./internal/core/fence", explored,
 	},
 	{
@@ -214,7 +226,8 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse that is refused takes the horizons with it", "internal/core/fence/extend.go",
-		"		_, errs := commit(ctx, drafts, store.Txn{})\n		return errs\n", "		return make([]error, len(drafts))\n",
+		"		_, errs := commit(ctx, drafts, store.Txn{})\n		return errs\n",
+		"		return make([]error, len(drafts))\n",
 		"./internal/core/peer", "^TestAPulse",
 	},
 	{
@@ -234,7 +247,8 @@ var mutants = []mutant{
 	},
 	{
 		"the clock is followed back", "generator.go",
-		"now >= g.epoch && next < min(elapsed/g.tick, g.ticks)*g.perTick:", "now >= g.epoch && next != min(elapsed/g.tick, g.ticks)*g.perTick:",
+		"now >= g.epoch && next < min(elapsed/g.tick, g.ticks)*g.perTick:",
+		"now >= g.epoch && next != min(elapsed/g.tick, g.ticks)*g.perTick:",
 		".", all,
 	},
 	{
@@ -254,13 +268,16 @@ var mutants = []mutant{
 	},
 	{
 		"a generator is stopped before the end of its use is known", "generator.go",
-		"	g.mu.Lock()\n	defer g.mu.Unlock()\n	// Under the lock: who finds it stopped finds g.used set, too.\n	if next := g.next.Swap(stopped); next",
+		"	g.mu.Lock()\n	defer g.mu.Unlock()\n" +
+			"	// Under the lock: who finds it stopped finds g.used set, too.\n" +
+			"	if next := g.next.Swap(stopped); next",
 		"	next := g.next.Swap(stopped)\n	g.mu.Lock()\n	defer g.mu.Unlock()\n	if next",
 		".", "^TestConcurrentStopsReturnTheSame$",
 	},
 	{
 		"waiting callers are not woken when the bound moves", "generator.go",
-		"		if g.limit.CompareAndSwap(old, limit) {\n			g.open()\n", "		if g.limit.CompareAndSwap(old, limit) {\n",
+		"		if g.limit.CompareAndSwap(old, limit) {\n			g.open()\n",
+		"		if g.limit.CompareAndSwap(old, limit) {\n",
 		".", all,
 	},
 	{
@@ -335,7 +352,8 @@ var mutants = []mutant{
 	},
 	{
 		"an expiring node ID blocks the claim that replaces it", "internal/core/attachment/attachment.go",
-		"			s.Tenures[i].Phase = Stopped\n		}\n	case ClockBehind", "			_ = i\n		}\n	case ClockBehind",
+		"			s.Tenures[i].Phase = Stopped\n		}\n	case ClockBehind",
+		"			_ = i\n		}\n	case ClockBehind",
 		"./internal/core/attachment", "Explore",
 	},
 	{
@@ -375,7 +393,8 @@ var mutants = []mutant{
 	},
 	{
 		"an entry is passed over while a member lives that may have applied it", "internal/core/peer/skip.go",
-		"	for id, p := range living {\n", "	for id, p := range living {\n		if id != \"\" {\n			continue\n		}\n",
+		"	for id, p := range living {\n",
+		"	for id, p := range living {\n		if id != \"\" {\n			continue\n		}\n",
 		"./internal/core/peer", "^TestSkipWhileOneLives$",
 	},
 	{
@@ -384,13 +403,15 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestSkipWhileOneLives$",
 	},
 	{
-		"a member does not replay the log again when an entry that it has applied is passed over", "internal/core/peer/skip.go",
+		"a member does not replay the log again when an entry that it has applied is passed over",
+		"internal/core/peer/skip.go",
 		"	if s.since(before, p.value.Position()) {", "	if false && s.since(before, p.value.Position()) {",
 		"./internal/core/peer", "^TestSkippedAfterItWasApplied$",
 	},
 	{
 		"more is applied to a value with an entry that is passed over", "internal/core/peer/replay.go",
-		"		case err := <-p.broken: // nothing more is applied to a value that is to go\n			return err\n", "",
+		"		case err := <-p.broken: // nothing more is applied to a value that is to go\n			return err\n",
+		"",
 		"./internal/core/peer", "NothingIsApplied",
 	},
 	{
@@ -400,7 +421,8 @@ var mutants = []mutant{
 	},
 	{
 		"a client's certificate is taken for a machine's", "store/quorum/internal/keyring/keyring.go",
-		"	return slices.ContainsFunc(s.VerifiedChains, ", "	return true || slices.ContainsFunc(s.VerifiedChains, ",
+		"	return slices.ContainsFunc(s.VerifiedChains, ",
+		"	return true || slices.ContainsFunc(s.VerifiedChains, ",
 		"./store/quorum", "^TestRightsOfKeys$",
 	},
 	{
@@ -420,7 +442,8 @@ var mutants = []mutant{
 	},
 	{
 		"a node alone begins again where a quorum's log was lost", "store/quorum/disk.go",
-		"case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:", "case w.State == plan.Empty, len(w.Known) == 1:",
+		"case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:",
+		"case w.State == plan.Empty, len(w.Known) == 1:",
 		"./store/quorum", "^TestCheckAlone$",
 	},
 	{
@@ -435,7 +458,8 @@ var mutants = []mutant{
 	},
 	{
 		"a cluster is proposed while a machine is silent", "store/quorum/internal/plan/decide.go",
-		"	if len(v.silent) > 0 {\n		return v.wait(\"no cluster", "	if 2*len(v.silent) > len(v.me.List) {\n		return v.wait(\"no cluster",
+		"	if len(v.silent) > 0 {\n		return v.wait(\"no cluster",
+		"	if 2*len(v.silent) > len(v.me.List) {\n		return v.wait(\"no cluster",
 		"./store/quorum/internal/plan", "^TestExploreFormingByAnyName$",
 	},
 	{
@@ -468,8 +492,7 @@ var mutants = []mutant{
 	},
 	{
 		"a machine goes on with another promise than it finds", "store/quorum/internal/plan/decide.go",
-		"return m.Disk.hasData() && m.Disk.Cluster == mine }); i >= 0 {\n			return Decision{Do: Follow, Cluster: mine",
-		"return m.Disk.hasData() }); i >= 0 {\n			return Decision{Do: Follow, Cluster: mine",
+		"			return m.Disk.hasData() && m.Disk.Cluster == mine\n", "			return m.Disk.hasData()\n",
 		"./store/quorum/internal/plan", "^TestExploreForming$",
 	},
 	{
@@ -479,13 +502,13 @@ var mutants = []mutant{
 	},
 	{
 		"a machine does not go on with what it has promised", "store/quorum/internal/plan/decide.go",
-		"m.Disk.Cluster == mine }); i >= 0 {\n			return Decision{Do: Follow",
-		"m.Disk.Cluster == mine }); i >= 9 {\n			return Decision{Do: Follow",
+		"m.Disk.Cluster == mine\n		}); i >= 0 {", "m.Disk.Cluster == mine\n		}); i >= 9 {",
 		"./store/quorum/internal/plan", "^TestExploreForming$",
 	},
 	{
 		"an emptied machine does not join", "store/quorum/internal/plan/decide.go",
-		`	if d, running := v.running(""); running {`, `	if d, running := v.running(""); running && d.Do != Join {`,
+		`	if d, running := v.running(""); running {`,
+		`	if d, running := v.running(""); running && d.Do != Join {`,
 		"./store/quorum/internal/plan", "^TestExploreForming$",
 	},
 	{
@@ -508,8 +531,10 @@ var mutants = []mutant{
 	},
 	{
 		"two that were alone become two clusters", "store/quorum/internal/plan/decide.go",
-		"	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 0 {\n		return refuse(",
-		"	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 3 {\n		return refuse(",
+		"	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 0 {\n" +
+			"		return refuse(",
+		"	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 3 {\n" +
+			"		return refuse(",
 		"./store/quorum/internal/plan", "^TestExploreAlone$",
 	},
 	{
@@ -564,13 +589,14 @@ var mutants = []mutant{
 	},
 	{
 		"a quorum does not look where its directory belongs", "store/quorum/quorum.go",
-		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil", "err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil && false",
+		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil",
+		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil && false",
 		"./store/quorum", "^TestRestoredOnThreeMachines$",
 	},
 	{
 		"who was alone does not wait for the others", "store/quorum/internal/plan/decide.go",
-		"	if d, ready := v.allAgree(); !ready {\n		return d\n	}\n	if i := ",
-		"	if d, ready := v.allAgree(); !ready && len(v.others) == 0 {\n		return d\n	}\n	if i := ",
+		"	if d, ready := v.allAgree(); !ready {\n		return d\n	}\n	// this one may have, too\n",
+		"	if d, ready := v.allAgree(); !ready && len(v.others) == 0 {\n		return d\n	}\n",
 		"./store/quorum/internal/plan", "^TestExploreAlone$",
 	},
 	{
@@ -607,12 +633,14 @@ var mutants = []mutant{
 	},
 	{
 		"a voter is removed before another takes its place", "store/quorum/internal/plan/care.go",
-		"learning && (len(ready) == 0 || len(voters)%2 == 0)", "learning && len(ready) == 0 && len(voters) == len(s.Record)",
+		"learning && (len(ready) == 0 || len(voters)%2 == 0)",
+		"learning && len(ready) == 0 && len(voters) == len(s.Record)",
 		"./store/quorum/internal/plan", "^TestExploreCare$",
 	},
 	{
 		"a former voter stays until its replacement has its vote", "store/quorum/internal/plan/care.go",
-		"	if len(former) == 0 || learning && (len(ready) == 0 || len(voters)%2 == 0) {", "	if len(former) == 0 || learning {",
+		"	if len(former) == 0 || learning && (len(ready) == 0 || len(voters)%2 == 0) {",
+		"	if len(former) == 0 || learning {",
 		"./store/quorum/internal/plan", "^TestExploreCare$",
 	},
 	{
@@ -652,7 +680,8 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse that is gone is not reported", "internal/core/peer/replay.go",
-		"p.dead[g.id] = death{cluster.CauseSessionEnded, g.node}\n		case err := <-p.broken", "_ = g\n		case err := <-p.broken",
+		"p.dead[g.id] = death{cluster.CauseSessionEnded, g.node}\n		case err := <-p.broken",
+		"_ = g\n		case err := <-p.broken",
 		"./internal/core/peer", "^TestAStandbyTakesOver$",
 	},
 	{
@@ -742,7 +771,8 @@ var mutants = []mutant{
 	},
 	{
 		"an entry that can't be read is skipped", "internal/core/peer/replay.go",
-		"err = &stopped{at: at, entry: e.ID, unreadable: unreadable}", "entry, err = cluster.Entry{Position: at, Command: cluster.Skipped{Entry: unreadable.Err.Error()}}, nil",
+		"err = &stopped{at: at, entry: e.ID, unreadable: unreadable}",
+		"entry, err = cluster.Entry{Position: at, Command: cluster.Skipped{Entry: unreadable.Err.Error()}}, nil",
 		"./internal/core/peer", "Unreadable",
 	},
 	{
@@ -767,7 +797,8 @@ var mutants = []mutant{
 	},
 	{
 		"nobody watches a joiner", "internal/core/cluster/value.go",
-		"	if target, _ := v.peers.get(p.watches); target.joiner != \"\" {", "	if target, _ := v.peers.get(p.watches); target.joiner == id {",
+		"	if target, _ := v.peers.get(p.watches); target.joiner != \"\" {",
+		"	if target, _ := v.peers.get(p.watches); target.joiner == id {",
 		"./internal/core/cluster", shortly,
 	},
 	{
@@ -792,7 +823,8 @@ var mutants = []mutant{
 	},
 	{
 		"who was expelled is forgotten in a checkpoint", "internal/core/cluster/checkpoint.go",
-		"	for at, id := range v.expulsions.all() {\n		w.", "	for at, id := range (tree[int64, string]{}).all() {\n		w.",
+		"	for at, id := range v.expulsions.all() {\n		w.",
+		"	for at, id := range (tree[int64, string]{}).all() {\n		w.",
 		"./internal/core/cluster", replayed,
 	},
 	{
@@ -802,7 +834,8 @@ var mutants = []mutant{
 	},
 	{
 		"a region has the node IDs of the one before it", "sequencer/region.go",
-		"	return Range{r.Number * each, (r.Number+1)*each - 1}, nil", "	return Range{max(r.Number-1, 0) * each, (r.Number+1)*each - 1}, nil",
+		"	return Range{r.Number * each, (r.Number+1)*each - 1}, nil",
+		"	return Range{max(r.Number-1, 0) * each, (r.Number+1)*each - 1}, nil",
 		"./sequencer", "Region",
 	},
 	{
@@ -877,7 +910,9 @@ var mutants = []mutant{
 	},
 	{
 		"a moved node ID stays with its former holder, too", "internal/core/cluster/sequencer.go",
-		"			s = s.giveBack(s.want(holder), c.Node)\n", "			former := s.want(holder)\n			s = s.giveBack(former, c.Node)\n			s.wanting = s.wanting.put(holder, former)\n",
+		"			s = s.giveBack(s.want(holder), c.Node)\n",
+		"			former := s.want(holder)\n			s = s.giveBack(former, c.Node)\n" +
+			"			s.wanting = s.wanting.put(holder, former)\n",
 		"./internal/core/cluster", replayed,
 	},
 	{
@@ -957,16 +992,20 @@ var mutants = []mutant{
 	},
 	{
 		"another allocation changes the next generation", "internal/core/cluster/sequencer.go",
-		"	case c.Created != 0 && c.Created != s.created:\n		return refused(otherGeneration)\n	case s.alloc", "	case s.alloc",
+		"	case c.Created != 0 && c.Created != s.created:\n		return refused(otherGeneration)\n	case s.alloc",
+		"	case s.alloc",
 		"./internal/core/cluster", replayed,
 	},
 	{
 		"more members change to another sequencer than the policy needs", "internal/core/cluster/policy.go",
-		"	members = slices.DeleteFunc(members, func", "	for _, member := range slices.Collect(keys(v.assigned)) {\n		v.unassign(member)\n		members = append(members, member)\n	}\n	members = slices.DeleteFunc(members, func",
+		"	members = slices.DeleteFunc(members, func",
+		"	for _, member := range slices.Collect(keys(v.assigned)) {\n		v.unassign(member)\n" +
+			"		members = append(members, member)\n	}\n	members = slices.DeleteFunc(members, func",
 		"./internal/core/cluster", "TestAssignment",
 	},
 	{
-		"of equal remainders, that of the sequencer with more members does not come first", "internal/core/cluster/policy.go",
+		"of equal remainders, that of the sequencer with more members does not come first",
+		"internal/core/cluster/policy.go",
 		"s.members.len() > due[name]}", "false}",
 		"./internal/core/cluster", "TestAssignment",
 	},
@@ -1007,7 +1046,7 @@ var mutants = []mutant{
 	},
 	{
 		"a checkpoint forgets an allocation that was changed", "internal/core/cluster/checkpoint.go",
-		"Allocation: s.changedAllocation(), ", "",
+		"Allocation: s.changedAllocation(),", "",
 		"./internal/core/cluster", replayed,
 	},
 	{
@@ -1117,7 +1156,8 @@ var mutants = []mutant{
 	},
 	{
 		"who may not open a sealed ID gets its number", "internal/service/calls/text.go",
-		"f == idtext.Sealed && who.May(auth.Open, name) != nil", "f != idtext.Sealed && who.May(auth.Open, name) != nil",
+		"f == idtext.Sealed && who.May(auth.Open, name) != nil",
+		"f != idtext.Sealed && who.May(auth.Open, name) != nil",
 		"./internal/service/httpapi", "TestWhoMayOpen",
 	},
 	{
@@ -1176,7 +1216,8 @@ var mutants = []mutant{
 		"./internal/core/peer", "TakenOverOn",
 	},
 	{
-		"a member joins again without writing the floor after the store has lost data", "internal/core/peer/rollback.go",
+		"a member joins again without writing the floor after the store has lost data",
+		"internal/core/peer/rollback.go",
 		"	p.tellFloor(ctx, why)\n", "	_ = why\n",
 		"./internal/core/peer", "LostData",
 	},
@@ -1201,7 +1242,8 @@ var mutants = []mutant{
 		"./internal/core/peer", "LossRightAfterAnother",
 	},
 	{
-		"no step of the model: the floor of an earlier loss is taken for that of the present one", "internal/base/floor/floor.go",
+		"no step of the model: the floor of an earlier loss is taken for that of the present one",
+		"internal/base/floor/floor.go",
 		"!f.From.Before(f.least(v))", "f.From.After(v.Now)",
 		"./internal/base/floor", "Model",
 	},
@@ -1397,12 +1439,14 @@ var mutants = []mutant{
 	},
 	{
 		"whoever may look gets a backup, with everything in it", "internal/service/calls/quorum.go",
-		"	_, end, err := s.aboutQuorum(ctx, who, auth.Admin)\n", "	_, end, err := s.aboutQuorum(ctx, who, auth.Look)\n",
+		"	_, end, err := s.aboutQuorum(ctx, who, auth.Admin)\n",
+		"	_, end, err := s.aboutQuorum(ctx, who, auth.Look)\n",
 		"./internal/service/httpapi", "QuorumRights",
 	},
 	{
 		"a backup that fails halfway looks whole", "internal/service/httpapi/quorum.go",
-		"		came(w, h.service.Refuse(Origin(r), callOf(r), err))\n		panic(http.ErrAbortHandler)\n", "		came(w, h.service.Refuse(Origin(r), callOf(r), err))\n",
+		"		came(w, h.service.Refuse(Origin(r), callOf(r), err))\n		panic(http.ErrAbortHandler)\n",
+		"		came(w, h.service.Refuse(Origin(r), callOf(r), err))\n",
 		"./internal/service/httpapi", "BrokenBackup",
 	},
 	{
@@ -1442,12 +1486,14 @@ var mutants = []mutant{
 	},
 	{
 		"the age of IDs counts from the answer, not from the request", "client/prefetch.go",
-		"	asked := k.clock.Sync()\n	b, err := k.s.ask(ctx, query{n: n})\n", "	b, err := k.s.ask(ctx, query{n: n})\n	asked := k.clock.Sync()\n",
+		"	asked := k.clock.Sync()\n	b, err := k.s.ask(ctx, query{n: n})\n",
+		"	b, err := k.s.ask(ctx, query{n: n})\n	asked := k.clock.Sync()\n",
 		"./client", all,
 	},
 	{
 		"packed IDs may come twice", "client/answer.go",
-		"	if err := packed.Read(ids, body); err != nil {\n		return nil, err\n	}\n	return ids, distinct(ids)", "	return ids, packed.Read(ids, body)",
+		"	if err := packed.Read(ids, body); err != nil {\n		return nil, err\n	}\n" +
+			"	return ids, distinct(ids)", "	return ids, packed.Read(ids, body)",
 		"./client", "Packed",
 	},
 	{
@@ -1472,7 +1518,8 @@ var mutants = []mutant{
 	},
 	{
 		"FIRN.IDS replies with integers", "internal/service/respapi/give.go",
-		"	if len(form) == 0 {\n		return decimals, nil", "	if len(form) == 0 {\n		return c.s.numbers(), nil",
+		"	if len(form) == 0 {\n		return decimals, nil",
+		"	if len(form) == 0 {\n		return c.s.numbers(), nil",
 		"./internal/service/respapi", "TestCommands",
 	},
 	{
@@ -1497,17 +1544,19 @@ var mutants = []mutant{
 	},
 	{
 		"the certificate of a quorum's machine is not checked", "store/quorum/internal/keyring/keyring.go",
-		"		RootCAs:              r.roots(),\n", "		RootCAs:              r.roots(),\n		InsecureSkipVerify:   true,\n",
+		"		RootCAs:    r.roots(),\n", "		RootCAs:    r.roots(),\n		InsecureSkipVerify:   true,\n",
 		"./store/quorum/internal/keyring", "ClientRefuses",
 	},
 	{
 		"a certificate of any authority is accepted", "store/quorum/internal/keyring/keyring.go",
-		"	if err != nil {\n		return &tls.CertificateVerificationError", "	if err != nil && host != \"\" {\n		return &tls.CertificateVerificationError",
+		"	if err != nil {\n		return &tls.CertificateVerificationError",
+		"	if err != nil && host != \"\" {\n		return &tls.CertificateVerificationError",
 		"./store/quorum/internal/keyring", "OwnAuthority",
 	},
 	{
 		"a process shows the certificate of one key only", "store/quorum/internal/keyring/keyring.go",
-		"shown.Certificate = append(shown.Certificate, signed)", "shown.Certificate = append(shown.Certificate[:1], signed)",
+		"shown.Certificate = append(shown.Certificate, signed)",
+		"shown.Certificate = append(shown.Certificate[:1], signed)",
 		"./store/quorum/internal/keyring", "SharesAKey",
 	},
 	{
@@ -1607,7 +1656,7 @@ var mutants = []mutant{
 	},
 	{
 		"a short window is reported to end all the time", "internal/service/calls/problems.go",
-		"p.leftThen(m) < m.Every && !p.short(m) {", "p.leftThen(m) < m.Every {",
+		"p.leftThen(m) < m.Every &&\n			!p.short(m) {", "p.leftThen(m) < m.Every {",
 		"./internal/service/calls", "^TestProblems$",
 	},
 	{
@@ -1647,7 +1696,8 @@ var mutants = []mutant{
 	},
 	{
 		"a member lacks a node ID that the allocation gives to none", "internal/core/cluster/sequencer.go",
-		"min(holders(s.allocation, v.peers.len()), int64(s.wanting.len()-s.paused.len()))\n	var", "int64(s.wanting.len() - s.paused.len())\n	var",
+		"min(holders(s.allocation, v.peers.len()), int64(s.wanting.len()-s.paused.len()))\n	var",
+		"int64(s.wanting.len() - s.paused.len())\n	var",
 		"./internal/core/cluster", "^TestLacking$",
 	},
 	{

@@ -77,7 +77,9 @@ func newChecker(t *testing.T, mutants []mutant) *checker {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	c.importer = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	c.importer = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})
 	return c
 }
 

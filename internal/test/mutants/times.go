@@ -30,7 +30,8 @@ var times = []mutant{
 	},
 	{
 		"all entries are found where all are later", "internal/service/httpapi/log.go",
-		"(err != nil || int64(t.entries[n-1].Position) > last)", "(err == nil && int64(t.entries[n-1].Position) > last)",
+		"(err != nil || int64(t.entries[n-1].Position) > last)",
+		"(err == nil && int64(t.entries[n-1].Position) > last)",
 		"./internal/service/httpapi", byTime,
 	},
 	{

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// SteppableClock is the source of package time, by file name, with a wall clock that is off by what a file says, such as
-// -10s or 1h. The variable FAKE_WALL_FILE names that file, which is read every 20 ms; without it the clock is right. The
-// monotonic clock stays what it is, as when NTP or an operator steps the clock. The program that ships has no hook for this.
-// It panics when this Go's package time has another shape.
+// SteppableClock is the source of package time, by file name, with a wall clock that is off by what a file says, such
+// as -10s or 1h. The variable FAKE_WALL_FILE names that file, which is read every 20 ms; without it the clock is right.
+// The monotonic clock stays what it is, as when NTP or an operator steps the clock. The program that ships has no hook
+// for this. It panics when this Go's package time has another shape.
 func SteppableClock() map[string]string {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

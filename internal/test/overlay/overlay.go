@@ -1,5 +1,5 @@
-// Package overlay has the go command build with changed source files, without touching the files: for mutants, for pauses in
-// the hot path, and for a clock that tests can step, of which it has the source.
+// Package overlay has the go command build with changed source files, without touching the files: for mutants, for
+// pauses in the hot path, and for a clock that tests can step, of which it has the source.
 package overlay
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Write writes an overlay into dir that replaces the files, by name, with other texts. It returns the argument that has the
-// go command use it.
+// Write writes an overlay into dir that replaces the files, by name, with other texts. It returns the argument that has
+// the go command use it.
 func Write(dir string, files map[string]string) (argument string, err error) {
 	replace := map[string]string{}
 	for name, text := range files {
@@ -32,7 +32,8 @@ func Write(dir string, files map[string]string) (argument string, err error) {
 	return "-overlay=" + file, os.WriteFile(file, text, 0o600)
 }
 
-// Edit returns the text of a file with old replaced by change. It returns an error unless old is in the file exactly once.
+// Edit returns the text of a file with old replaced by change. It returns an error unless old is in the file exactly
+// once.
 func Edit(file, old, change string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

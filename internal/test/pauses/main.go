@@ -1,6 +1,6 @@
-// Command pauses tests a process that is paused between any two statements of its hot path, the way from a caller to an ID.
-// It builds the code with a call before each of those statements, in which a test can hold the caller. Run it in the
-// module's root:
+// Command pauses tests a process that is paused between any two statements of its hot path, the way from a caller to an
+// ID. It builds the code with a call before each of those statements, in which a test can hold the caller. Run it in
+// the module's root:
 //
 //	go run ./internal/test/pauses
 package main
@@ -22,7 +22,10 @@ var hotPath = []struct {
 	file, call string
 	functions  []string
 }{
-	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "TryFill", "quick", "reserve", "enter", "read", "now"}},
+	{
+		"generator.go", "PausePoint",
+		[]string{"Next", "TryNext", "Fill", "TryFill", "quick", "reserve", "enter", "read", "now"},
+	},
 	{"coarse_clock.go", "PausePoint", []string{"Now", "Sync", "look", "wake"}},
 	{"internal/core/peer/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take", "own"}},
 }
@@ -61,7 +64,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	test := exec.Command("go", "test", argument, "-tags=pausepoints", "-v", "-run=^TestPausedAtEveryPoint$", "./internal/core/peer")
+	test := exec.Command("go", "test", argument, "-tags=pausepoints", "-v", "-run=^TestPausedAtEveryPoint$",
+		"./internal/core/peer")
 	test.Stdout, test.Stderr = os.Stdout, os.Stderr
 	return test.Run()
 }
@@ -89,7 +93,8 @@ func withPoints(name, text, call string, functions []string) (string, error) {
 					continue
 				}
 				p := files.Position(s.Pos())
-				insertions = append(insertions, insertion{p.Offset, fmt.Sprintf("%s(%q); ", call, fmt.Sprintf("%s line %d", f.Name.Name, p.Line))})
+				insertions = append(insertions,
+					insertion{p.Offset, fmt.Sprintf("%s(%q); ", call, fmt.Sprintf("%s line %d", f.Name.Name, p.Line))})
 			}
 		}
 		ast.Inspect(f.Body, func(n ast.Node) bool {

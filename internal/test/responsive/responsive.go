@@ -1,7 +1,7 @@
 // Package responsive measures, beside tests, how promptly the machine lets programs run. A test asserts safety on every
 // machine. A claim that holds only on a machine that runs programs in time, such as that no call fails while a node is
-// killed, it asserts with [Errorf]: that fails the test if the machine was responsive, and otherwise logs how late it was.
-// It is for tests alone, and no benchmark.
+// killed, it asserts with [Errorf]: that fails the test if the machine was responsive, and otherwise logs how late it
+// was. It is for tests alone, and no benchmark.
 package responsive
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Limit is how late a responsive machine is at most. An idle one with two cores is late by up to 20 ms, and by up to 120 ms
-// while a test starts programs.
+// Limit is how late a responsive machine is at most. An idle one with two cores is late by up to 20 ms, and by up to
+// 120 ms while a test starts programs.
 const Limit = 200 * time.Millisecond
 
 // It measures how late a timer fires, and how long it takes to start a program that does nothing and to see it end.
@@ -37,8 +37,8 @@ func Watch() {
 // Late returns how late the machine was at most since from, or since the call of [Watch].
 func Late(from time.Time) time.Duration { return machine.late(from, time.Now()) }
 
-// Errorf fails the test if the machine was responsive since from; otherwise it logs the message, and how late the machine
-// was. Call [Watch] before from.
+// Errorf fails the test if the machine was responsive since from; otherwise it logs the message, and how late the
+// machine was. Call [Watch] before from.
 func Errorf(t testing.TB, from time.Time, format string, args ...any) {
 	t.Helper()
 	judge(t, Late(from), format, args...)
@@ -47,7 +47,8 @@ func Errorf(t testing.TB, from time.Time, format string, args ...any) {
 func judge(t testing.TB, late time.Duration, format string, args ...any) {
 	t.Helper()
 	if late > Limit {
-		t.Logf("not judged, since this machine was late by up to %v: "+format, append([]any{late.Round(time.Millisecond)}, args...)...)
+		t.Logf("not judged, since this machine was late by up to %v: "+format,
+			append([]any{late.Round(time.Millisecond)}, args...)...)
 		return
 	}
 	t.Errorf(format, args...)

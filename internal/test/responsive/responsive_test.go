@@ -21,7 +21,14 @@ func TestLate(t *testing.T) {
 	r.begin(0, at(360))
 	r.begin(1, at(400))
 	for _, tt := range []struct{ from, now, want int }{
-		{0, 355, 300}, {309, 355, 300}, {310, 355, 30}, {349, 355, 30}, {350, 355, 0}, {350, 365, 5}, {350, 900, 540}, {0, 900, 540},
+		{0, 355, 300},
+		{309, 355, 300},
+		{310, 355, 30},
+		{349, 355, 30},
+		{350, 355, 0},
+		{350, 365, 5},
+		{350, 900, 540},
+		{0, 900, 540},
 	} {
 		if got := r.late(at(tt.from), at(tt.now)); got != time.Duration(tt.want)*time.Millisecond {
 			t.Errorf("from %d to %d ms: late by %v, want %d ms", tt.from, tt.now, got, tt.want)

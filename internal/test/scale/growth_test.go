@@ -21,9 +21,13 @@ import (
 
 var (
 	horizons = flag.Int64("writes", 70_000, "how often TestGrowth writes a horizon")
-	padding  = flag.Int("padding", 1000, "how many bytes TestGrowth adds to each horizon, so that few writes need as much room as many; 0 for a true measurement")
-	pace     = flag.Int64("pace", 4000, "how many horizons TestGrowth writes per second at most, since all is tidied up every few seconds; 0: as many as it can")
-	changes  = flag.Int64("changes", 100, "how often members join and leave in TestGrowth")
+	padding  = flag.Int("padding", 1000,
+		"how many bytes TestGrowth adds to each horizon, so that few writes need as much room as many; 0 for a true "+
+			"measurement")
+	pace = flag.Int64("pace", 4000,
+		"how many horizons TestGrowth writes per second at most, since all is tidied up every few seconds; 0: as many "+
+			"as it can")
+	changes = flag.Int64("changes", 100, "how often members join and leave in TestGrowth")
 )
 
 // largest is how many bytes the log and the database of a machine may each have.
@@ -73,7 +77,8 @@ func TestGrowth(t *testing.T) {
 	if g.database > largest {
 		t.Errorf("a database had %.1f MB; want at most %.1f", mb(g.database), mb(largest))
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) { // etcd drops old files every half minute
+	// etcd drops old files every half minute
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		g.log = 0
 		all := g.sizes()
 		if g.log <= largest {
@@ -165,7 +170,8 @@ func write(t *testing.T, stores []store.Store, count int64) {
 				value := fmt.Appendf(nil, `{"horizon":%d,"op":"%016x"}%s`, time.Now().UnixMilli(), n, padding)
 				_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, value)}})
 				switch {
-				case errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable): // the machine is busy with this
+				case errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable):
+					// the machine is busy with this
 					left.Add(1)
 				case err != nil:
 					t.Errorf("write: %v", err)

@@ -21,12 +21,14 @@ import (
 )
 
 var (
-	onQuorum = flag.Bool("quorum", false, "measure over a quorum of three machines in this process, in place of one embedded etcd")
-	apart    = flag.Bool("apart", false, "each member has its own client of a quorum of one machine, as members on machines of their own do")
+	onQuorum = flag.Bool("quorum", false,
+		"measure over a quorum of three machines in this process, in place of one embedded etcd")
+	apart = flag.Bool("apart", false,
+		"each member has its own client of a quorum of one machine, as members on machines of their own do")
 )
 
-// openStores returns clients of the store to be measured, for so many members: one of an embedded etcd, one at each machine
-// of a quorum, or one for each member.
+// openStores returns clients of the store to be measured, for so many members: one of an embedded etcd, one at each
+// machine of a quorum, or one for each member.
 func openStores(t *testing.T, members int) (all []store.Store) {
 	switch {
 	case *apart:
@@ -94,7 +96,10 @@ func (q *machines) data(address string) string {
 
 func (q *machines) start(address string) {
 	q.t.Helper()
-	machine, err := quorum.New(quorum.Config{Machines: slices.Clone(q.addresses), Self: address, KeyFile: q.key(), Dir: q.data(address)})
+	machine, err := quorum.New(quorum.Config{
+		Machines: slices.Clone(q.addresses), Self: address, KeyFile: q.key(),
+		Dir: q.data(address),
+	})
 	if err == nil {
 		err = machine.Start()
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// Members of a quorum write their horizons with one transaction each third of a window, and the quorum writes nothing of
-// its own meanwhile.
+// Members of a quorum write their horizons with one transaction each third of a window, and the quorum writes nothing
+// of its own meanwhile.
 func TestRenewals(t *testing.T) {
 	testenv.Slow(t)
 	const size, window, windows = 16, 3 * time.Second, 3
@@ -23,7 +23,8 @@ func TestRenewals(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range size {
 		all.Go(func() {
-			m, err := peer.Join(t.Context(), stores[i%len(stores)], peer.Options{Owner: fmt.Sprint("member ", i), Window: window})
+			m, err := peer.Join(t.Context(), stores[i%len(stores)],
+				peer.Options{Owner: fmt.Sprint("member ", i), Window: window})
 			if err != nil {
 				t.Error(err)
 				return

@@ -83,26 +83,30 @@ func run(t *testing.T, size int) {
 	})
 	everybody := agree(t, peers, began)
 	after := count(t)
-	t.Logf("%d members joined in %v, and all knew it after %v; CPU %v, %d goroutines", size, round(joined), round(everybody), round(cpu()-used), runtime.NumGoroutine())
+	t.Logf("%d members joined in %v, and all knew it after %v; CPU %v, %d goroutines", size, round(joined),
+		round(everybody), round(cpu()-used), runtime.NumGoroutine())
 	entries.print(t, size)
 	t.Logf("  the store per join: %s", after.since(before, float64(size)))
 	if *rest > 0 {
 		before = after
 		time.Sleep(*rest)
 		after = count(t)
-		t.Logf("  at rest, per member and second: %s; %.1f watches for each", after.since(before, float64(size)*rest.Seconds()), after.watches/float64(size))
+		t.Logf("  at rest, per member and second: %s; %.1f watches for each",
+			after.since(before, float64(size)*rest.Seconds()), after.watches/float64(size))
 	}
 
 	before = count(t)
 	took, live := die(t, peers, peers[size/2:size/2+1])
 	after = count(t)
-	t.Logf("one died: all knew it %v after its pulse was gone; %.0f writes, %.0f reads", round(took), after.writes-before.writes, after.reads-before.reads)
+	t.Logf("one died: all knew it %v after its pulse was gone; %.0f writes, %.0f reads", round(took),
+		after.writes-before.writes, after.reads-before.reads)
 
 	before = count(t)
 	dying := slices.Clone(live[:size/8])
 	took, live = die(t, live, dying)
 	after = count(t)
-	t.Logf("%d died at once: all knew it %v after their pulses were gone; %.0f writes, %.0f reads", len(dying), round(took), after.writes-before.writes, after.reads-before.reads)
+	t.Logf("%d died at once: all knew it %v after their pulses were gone; %.0f writes, %.0f reads", len(dying),
+		round(took), after.writes-before.writes, after.reads-before.reads)
 	_ = live
 }
 
@@ -271,7 +275,8 @@ func (h *history) print(t *testing.T, size int) {
 	}
 	slices.Sort(kinds)
 	t.Logf("  %.1f entries per join: %s; %d prepares refused, %d joins aborted",
-		float64(h.value.Entries())/float64(size), strings.Join(kinds, ", "), h.refused, h.commands[cluster.AbortJoin{}.Name()])
+		float64(h.value.Entries())/float64(size), strings.Join(kinds, ", "), h.refused,
+		h.commands[cluster.AbortJoin{}.Name()])
 }
 
 // counts are what etcd has done.

@@ -11,7 +11,8 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-// Meter remembers what was counted: how many calls came to what, and how many of these were timed. Make it with NewMeter.
+// Meter remembers what was counted: how many calls came to what, and how many of these were timed. Make it with
+// NewMeter.
 type Meter struct {
 	mu          sync.Mutex // guards the rest
 	seen, timed map[string]int

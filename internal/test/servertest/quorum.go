@@ -25,15 +25,19 @@ type Quorum struct {
 // ThreeMachines is a quorum that lacks its third machine.
 func ThreeMachines() *Quorum {
 	return &Quorum{Data: "everything", State: quorum.Status{
-		Cluster: "5f0c3a9be1d24c77", Self: "ids-1:7420", Majority: true, Record: []string{"ids-1:7420", "ids-2:7420", "ids-3:7420"},
+		Cluster: "5f0c3a9be1d24c77", Self: "ids-1:7420", Majority: true,
+		Record: []string{"ids-1:7420", "ids-2:7420", "ids-3:7420"},
 		Machines: []quorum.Machine{
 			{
-				Address: "ids-1:7420", Role: quorum.Voter, Leader: true, Index: 120345, Size: 2 << 20, InUse: 1 << 20, LogSize: 8 << 20,
+				Address: "ids-1:7420", Role: quorum.Voter, Leader: true, Index: 120345, Size: 2 << 20, InUse: 1 << 20,
+				LogSize: 8 << 20,
 				Version: "v1.4.0", Etcd: "3.7.3", Sync: 1200 * time.Microsecond,
 			},
 			{
-				Address: "ids-2:7420", Role: quorum.Learner, Index: 120000, Behind: 345, Size: 2 << 20, InUse: 1 << 20, LogSize: 4 << 20,
-				Version: "v1.4.0", Etcd: "3.7.3", Clock: -250 * time.Millisecond, RoundTrip: 2 * time.Millisecond, Sync: 210 * time.Millisecond,
+				Address: "ids-2:7420", Role: quorum.Learner, Index: 120000, Behind: 345, Size: 2 << 20, InUse: 1 << 20,
+				LogSize: 4 << 20,
+				Version: "v1.4.0", Etcd: "3.7.3", Clock: -250 * time.Millisecond, RoundTrip: 2 * time.Millisecond,
+				Sync:  210 * time.Millisecond,
 				Doing: "catches up",
 			},
 			{Address: "ids-3:7420", Role: quorum.Voter, Index: 119000, Behind: 1345, Err: "connection refused"},

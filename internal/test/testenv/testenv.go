@@ -16,8 +16,8 @@ const (
 	programs = "FIRN_PROGRAMS"
 )
 
-// Slow skips a test unless FIRN_TESTS=all is in the environment or -run names tests. It is for tests that take more than
-// ten seconds, or that need a browser, a balancer or a package manager: go test ./... is to end within minutes.
+// Slow skips a test unless FIRN_TESTS=all is in the environment or -run names tests. It is for tests that take more
+// than ten seconds, or that need a browser, a balancer or a package manager: go test ./... is to end within minutes.
 func Slow(t testing.TB) {
 	t.Helper()
 	named := flag.Lookup("test.run").Value.String() != ""
@@ -29,8 +29,8 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Exploration is Slow, and skips the test under the race detector, too: an exploration goes through many worlds one by one,
-// and would take many minutes.
+// Exploration is Slow, and skips the test under the race detector, too: an exploration goes through many worlds one by
+// one, and would take many minutes.
 func Exploration(t testing.TB) {
 	t.Helper()
 	Slow(t)

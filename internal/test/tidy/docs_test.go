@@ -88,7 +88,8 @@ func picture(t *testing.T) string {
 		top, x := y, left
 		for _, r := range rooms(t, f) {
 			name, class := strings.TrimPrefix(r.pkg, "internal/"), "room"
-			if _, below, ok := strings.Cut(name, "/"); ok && !slices.Contains(public, r.pkg) && !strings.HasPrefix(name, "cmd/") {
+			if _, below, ok := strings.Cut(name, "/"); ok && !slices.Contains(public, r.pkg) &&
+				!strings.HasPrefix(name, "cmd/") {
 				name = below
 			}
 			if name == "." {
@@ -101,7 +102,8 @@ func picture(t *testing.T) string {
 			if x+w > width-16 {
 				x, y = left, y+height+gap
 			}
-			fmt.Fprintf(&b, "  <rect class=%q x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", class, x, y, w, height)
+			fmt.Fprintf(&b, "  <rect class=%q x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", class,
+				x, y, w, height)
 			fmt.Fprintf(&b, "  <text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n", x+w/2, y+18, name)
 			x += w + gap
 		}
@@ -110,14 +112,17 @@ func picture(t *testing.T) string {
 		fmt.Fprintf(&b, "  <line x1=\"16\" y1=\"%[1]d\" x2=\"%[2]d\" y2=\"%[1]d\"/>\n", y, width-16)
 		y += gap
 	}
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title desc">
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" role="img"
+    aria-labelledby="title desc">
   <title id="title">The house</title>
-  <desc id="desc">The packages on %[3]d floors, and those for tests below. An import only points down. What applications can import is blue.</desc>
+  <desc id="desc">The packages on %[3]d floors, and those for tests below. An import only points down.
+    What applications can import is blue.</desc>
   <style>
     .card { fill: #f6f8fa; stroke: #d0d7de; }
     .room { fill: #ffffff; stroke: #8c959f; }
     .public { fill: #d6e6f7; stroke: #2563a8; }
-    .name { font: 12px ui-monospace, "SF Mono", Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328; text-anchor: middle; }
+    .name { font: 12px ui-monospace, "SF Mono", Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328;
+      text-anchor: middle; }
     .floor { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #57606a; }
     line { stroke: #d0d7de; }
   </style>

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A floor holds rooms: packages, or with a / at the end all packages below a folder. The longest name of a room that fits
-// decides where a package is.
+// A floor holds rooms: packages, or with a / at the end all packages below a folder. The longest name of a room that
+// fits decides where a package is.
 type floor struct {
 	name, holds string
 	rooms       []string
@@ -32,7 +32,8 @@ var house = append(slices.Clone(floors), tests)
 
 // exceptions are the imports that point up, each with its reason.
 var exceptions = map[[2]string]string{
-	{"store/pgstore", "internal/core/peer"}:    "its tests have members give IDs while a replica is promoted that was behind",
+	{"store/pgstore", "internal/core/peer"}: "its tests have members give IDs while a replica is promoted that " +
+		"was behind",
 	{"store/pgstore", "internal/core/cluster"}: "for the definition of their sequencer",
 }
 
@@ -51,22 +52,32 @@ var thirdParty = map[string][]string{
 	"internal/service/codes":        {"google.golang.org/grpc/codes"},
 	"internal/service/grpcapi":      {"google.golang.org/"},
 	"internal/service/metrics":      {"github.com/prometheus/client_golang/"},
-	"internal/service/node":         {"github.com/coreos/go-systemd/v22/", "go.opentelemetry.io/", "google.golang.org/grpc"},
-	"internal/base/space":           {"golang.org/x/sys/unix"},
-	"store/etcdstore":               {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
-	"store/etcdembed":               {"go.etcd.io/", "google.golang.org/grpc"},
-	"store/pgstore":                 {"github.com/jackc/pgx/v5/pgconn"},
-	"store/quorum":                  {"go.etcd.io/", "google.golang.org/grpc"},
-	"store/quorum/internal/port":    {"golang.org/x/sys/unix"},
-	"store/internal/etcdserver":     {"go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc", "google.golang.org/protobuf/proto"},
-	"store/internal/place":          {"golang.org/x/sys/unix"},
-	"store/storetest":               {"github.com/anishathalye/porcupine"},
+	"internal/service/node": {
+		"github.com/coreos/go-systemd/v22/", "go.opentelemetry.io/", "google.golang.org/grpc",
+	},
+	"internal/base/space": {"golang.org/x/sys/unix"},
+	"store/etcdstore": {
+		"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap",
+		"google.golang.org/grpc",
+	},
+	"store/etcdembed":            {"go.etcd.io/", "google.golang.org/grpc"},
+	"store/pgstore":              {"github.com/jackc/pgx/v5/pgconn"},
+	"store/quorum":               {"go.etcd.io/", "google.golang.org/grpc"},
+	"store/quorum/internal/port": {"golang.org/x/sys/unix"},
+	"store/internal/etcdserver": {
+		"go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc",
+		"google.golang.org/protobuf/proto",
+	},
+	"store/internal/place": {"golang.org/x/sys/unix"},
+	"store/storetest":      {"github.com/anishathalye/porcupine"},
 }
 
 // testModules may be imported by any test but those of the library.
 var testModules = []string{
-	"github.com/chromedp/", "github.com/getkin/kin-openapi", "github.com/jackc/pgx/v5/pgproto3", "github.com/prometheus/client_golang/",
-	"github.com/redis/go-redis/v9", "github.com/rogpeppe/go-internal/testscript", "go.etcd.io/etcd/client/pkg/v3/transport",
+	"github.com/chromedp/", "github.com/getkin/kin-openapi", "github.com/jackc/pgx/v5/pgproto3",
+	"github.com/prometheus/client_golang/",
+	"github.com/redis/go-redis/v9", "github.com/rogpeppe/go-internal/testscript",
+	"go.etcd.io/etcd/client/pkg/v3/transport",
 	"go.uber.org/goleak", "go.yaml.in/yaml/v3", "golang.org/x/sys/unix", "google.golang.org/",
 }
 
@@ -120,7 +131,8 @@ func TestImportsPointDown(t *testing.T) {
 			case from > depth(pkg) && !forTests(f.room):
 				arrow := [2]string{f.room, pkg}
 				if used[arrow] = true; exceptions[arrow] == "" {
-					t.Errorf("%s (%s) imports %s, which is above it (%s)", f.name, floors[from].name, pkg, floors[depth(pkg)].name)
+					t.Errorf("%s (%s) imports %s, which is above it (%s)", f.name, floors[from].name, pkg,
+						floors[depth(pkg)].name)
 				}
 			}
 		}
@@ -138,5 +150,7 @@ func mayImport(f file, name string) bool {
 	if f.isTest() && f.room != "." || forTests(f.room) {
 		allowed = append(allowed[:len(allowed):len(allowed)], testModules...)
 	}
-	return slices.ContainsFunc(allowed, func(a string) bool { return within(name, a) || strings.HasPrefix(name, a+"/") })
+	return slices.ContainsFunc(allowed, func(a string) bool {
+		return within(name, a) || strings.HasPrefix(name, a+"/")
+	})
 }

@@ -21,7 +21,8 @@ import (
 //	go test ./internal/test/tidy -update
 func TestTheSurfaceIsKnown(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("What applications can import, by package, one line each. Written by: go test ./internal/test/tidy -update\n\n")
+	b.WriteString("What applications can import, by package, one line each. Written by: go test ./internal/test/tidy " +
+		"-update\n\n")
 	entries := 0
 	for _, pkg := range public {
 		if pkg == "api/firnv1" { // is made from api/firn/v1
@@ -39,12 +40,13 @@ func TestTheSurfaceIsKnown(t *testing.T) {
 		}
 	}
 	if got, _ := os.ReadFile(file); string(got) != b.String() {
-		t.Errorf("%s is not what the public packages export; if that is meant: go test ./internal/test/tidy -update", file)
+		t.Errorf("%s is not what the public packages export; if that is meant: go test ./internal/test/tidy -update",
+			file)
 	}
 }
 
-// surface returns a line for each exported name, method and field of a package, in order. What an alias stands for in this
-// module is listed with it.
+// surface returns a line for each exported name, method and field of a package, in order. What an alias stands for in
+// this module is listed with it.
 func surface(t *testing.T, pkg string) (lines []string) {
 	t.Helper()
 	fset, files := parsed(t, pkg)
@@ -132,7 +134,8 @@ func exported(t *testing.T, fset *token.FileSet, f *ast.File, kind token.Token, 
 		sel, ok := s.Type.(*ast.SelectorExpr)
 		if pkg := imported(f, sel); ok && s.Assign.IsValid() && pkg != "" {
 			for _, line := range surface(t, pkg) { // of the type that it stands for
-				if of := "type " + sel.Sel.Name; line == of || strings.HasPrefix(line, of+" ") || strings.HasPrefix(line, of+".") {
+				if of := "type " + sel.Sel.Name; line == of || strings.HasPrefix(line, of+" ") ||
+					strings.HasPrefix(line, of+".") {
 					lines = append(lines, "type "+s.Name.Name+strings.TrimPrefix(line, of))
 				} else if head, method, ok := strings.Cut(line, sel.Sel.Name+") "); ok && isReceiver.MatchString(head) {
 					lines = append(lines, head+s.Name.Name+") "+method)

@@ -24,7 +24,8 @@ const (
 // public are the packages that applications build on. Everything else is internal, a program or an example.
 var public = []string{
 	".", "api/firnv1", "client", "member", "sequencer",
-	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/pgstore", "store/quorum", "store/storetest", "store/zkstore",
+	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/pgstore", "store/quorum", "store/storetest",
+	"store/zkstore",
 }
 
 // file is one Go source file of the module.
@@ -67,7 +68,8 @@ func sources(t *testing.T) (all []file) {
 
 // A copy of a process may have its random numbers too, so names and secrets are made by internal/base/fresh.
 func TestNamesAreFresh(t *testing.T) {
-	others := []string{"internal/base/fresh", "internal/test/certtest", "store/quorum/internal/keyring"} // certificates of a process
+	// certificates of a process
+	others := []string{"internal/base/fresh", "internal/test/certtest", "store/quorum/internal/keyring"}
 	for _, f := range sources(t) {
 		for _, i := range f.parsed.Imports {
 			if i.Path.Value == `"crypto/rand"` && !f.isTest() && !slices.Contains(others, f.room) {
@@ -144,9 +146,13 @@ func TestEmbeddingAMemberLinksNoServer(t *testing.T) {
 		all := deps(t, pkg)
 		return slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, server) }), len(all)
 	}
-	for pkg, most := range map[string]int{"./internal/core/peer": 136, "./store/etcdstore": 375, "./store/pgstore": 215, "./store/zkstore": 190, "./examples/orders": 406} {
+	for pkg, most := range map[string]int{
+		"./internal/core/peer": 136, "./store/etcdstore": 375, "./store/pgstore": 215,
+		"./store/zkstore": 190, "./examples/orders": 406,
+	} {
 		if linked, packages := linksServer(pkg); linked || packages > most {
-			t.Errorf("%s links %d packages, etcd's server among them: %v; want at most %d without it", pkg, packages, linked, most)
+			t.Errorf("%s links %d packages, etcd's server among them: %v; want at most %d without it", pkg,
+				packages, linked, most)
 		}
 	}
 	for _, pkg := range []string{"./internal/core/peer", "./store/pgstore", "./store/zkstore"} {

@@ -25,8 +25,8 @@ type Failure struct {
 
 func (f Failure) String() string { return fmt.Sprintf("%s, at %s: %s", f.Rule, f.At, f.Text) }
 
-// lane is what an ID came from, but for the node ID: a process, a sequencer's name and a layout. Generations that share a
-// layout share lanes: what is asked of IDs holds across generations.
+// lane is what an ID came from, but for the node ID: a process, a sequencer's name and a layout. Generations that share
+// a layout share lanes: what is asked of IDs holds across generations.
 type lane struct {
 	by, sequencer string
 	layout        firn.Layout
@@ -67,7 +67,8 @@ func (s *seen) note(l lane, made, given firn.ID) (rule, text string) {
 	s.ids++
 	parts, err := l.layout.Decompose(made)
 	if err != nil {
-		return "an ID has the layout of its sequencer", fmt.Sprintf("%s gives %d of %s: %v", l.by, given, l.sequencer, err)
+		return "an ID has the layout of its sequencer",
+			fmt.Sprintf("%s gives %d of %s: %v", l.by, given, l.sequencer, err)
 	}
 	of := s.by[l.sequencer]
 	if of == nil {
@@ -161,7 +162,8 @@ func (w *world) settle() {
 			ctx, cancel := context.WithTimeout(w.ctx, bound)
 			defer cancel()
 			s, err := p.member.EnsureSequencer(ctx, final, last)
-			for ; errors.Is(err, peer.ErrNotReady) && ctx.Err() == nil; s, err = p.member.EnsureSequencer(ctx, final, last) {
+			for ; errors.Is(err, peer.ErrNotReady) &&
+				ctx.Err() == nil; s, err = p.member.EnsureSequencer(ctx, final, last) {
 				time.Sleep(100 * time.Millisecond) // it has just found that the store has lost data
 			}
 			if err != nil {
@@ -202,8 +204,8 @@ func (w *world) wrong() error {
 	return nil
 }
 
-// wrongAmong returns what is missing so that exactly those that live in a cluster are its members, have come to the same
-// value, and serve what that grants them.
+// wrongAmong returns what is missing so that exactly those that live in a cluster are its members, have come to the
+// same value, and serve what that grants them.
 func (w *world) wrongAmong(living []*process) error {
 	var first []byte
 	for _, p := range living {
@@ -239,7 +241,8 @@ func (w *world) unserved(p *process, v cluster.Value, id string) error {
 	for name, q := range v.Sequencers() {
 		held := q.Held(id)
 		switch {
-		case q.Attached(id) && len(held) == 0 && q.Free() > 0 && q.Allocation().Kind == cluster.AllocateAll && p.Wish == nil && len(v.Policy()) == 0:
+		case q.Attached(id) && len(held) == 0 && q.Free() > 0 && q.Allocation().Kind == cluster.AllocateAll &&
+			p.Wish == nil && len(v.Policy()) == 0:
 			return fmt.Errorf("%s waits for a node ID of %s, and %d are free", p.name, name, q.Free())
 		case len(held) == 0:
 			continue

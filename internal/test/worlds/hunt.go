@@ -75,7 +75,8 @@ func (h *hunter) work() error {
 func (h *hunter) seed() (uint64, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	over := h.failed > 0 && !h.on || h.seeds > 0 && h.next-h.first >= h.seeds || h.within > 0 && time.Since(h.began) > h.within
+	over := h.failed > 0 && !h.on || h.seeds > 0 && h.next-h.first >= h.seeds ||
+		h.within > 0 && time.Since(h.began) > h.within
 	if over {
 		return 0, false
 	}
@@ -91,7 +92,8 @@ func (h *hunter) note(r Result, took time.Duration) bool {
 	h.steps.Add(r.Steps)
 	h.slowest = max(h.slowest, r.Settled)
 	if h.verbose {
-		fmt.Fprintf(h.out, "seed %d: %d steps in %v, well again after %v\n", r.Seed, r.Steps.All(), took.Round(time.Millisecond), r.Settled)
+		fmt.Fprintf(h.out, "seed %d: %d steps in %v, well again after %v\n", r.Seed, r.Steps.All(),
+			took.Round(time.Millisecond), r.Settled)
 		for _, line := range r.Transcript {
 			fmt.Fprintln(h.out, line)
 		}
@@ -117,7 +119,9 @@ func (h *hunter) tell(w *worker, seed uint64, r Result) {
 		fmt.Fprintf(h.out, "\n%v\n", p)
 		h.transcript(last)
 	}
-	fmt.Fprintf(h.out, "\n%d events on %d machines, shrunk from %d on %d; it fails in %d of %d runs. To repeat it:\n\n\tgo run ./internal/test/worlds -first %d -seeds 1\n",
+	fmt.Fprintf(h.out,
+		"\n%d events on %d machines, shrunk from %d on %d; it fails in %d of %d runs. To repeat it:\n\n"+
+			"\tgo run ./internal/test/worlds -first %d -seeds 1\n",
 		len(p.Events), len(p.Machines), len(was.Events), len(was.Machines), fails, often, seed)
 	if file, err := p.write(); err == nil {
 		fmt.Fprintf(h.out, "\tgo run ./internal/test/worlds -plan %s\n\n", file)
@@ -178,6 +182,9 @@ func (h *hunter) report(end string) {
 	defer h.mu.Unlock()
 	took := time.Since(h.began)
 	s := h.steps
-	fmt.Fprintf(h.out, "%v: %d worlds, %d failed; %d steps (%d IDs, %d calls of the store, %d entries replayed, %d events), %.0f a second; all well again after %v at most%s",
-		took.Round(time.Second), h.worlds, h.failed, s.All(), s.IDs, s.Calls, s.Entries, s.Events, float64(s.All())/took.Seconds(), h.slowest.Round(time.Millisecond), end)
+	fmt.Fprintf(h.out,
+		"%v: %d worlds, %d failed; %d steps (%d IDs, %d calls of the store, %d entries replayed, %d events), %.0f a "+
+			"second; all well again after %v at most%s",
+		took.Round(time.Second), h.worlds, h.failed, s.All(), s.IDs, s.Calls, s.Entries, s.Events,
+		float64(s.All())/took.Seconds(), h.slowest.Round(time.Millisecond), end)
 }

@@ -1,14 +1,15 @@
 // Command worlds runs whole clusters in simulated time: members of package peer over a store in memory that delays,
 // loses and reorders, with everything that members, operators and machines do, chosen by a seed. It checks that no ID
-// comes twice and that all is well once the trouble ends, and shrinks a world in which that fails. Run it in the module's
-// root:
+// comes twice and that all is well once the trouble ends, and shrinks a world in which that fails. Run it in the
+// module's root:
 //
 //	go run ./internal/test/worlds -seeds 1000
 //	go run ./internal/test/worlds -for 1m
 //
-// Time, the store and the clocks are simulated, and a seed decides all that happens, but not the order in which goroutines
-// run that have something to do at the same instant. So a seed that fails may pass the next time, and a world that is being
-// shrunk is tried several times. Package internal/test/e2e is about real processes, a real etcd and real clocks.
+// Time, the store and the clocks are simulated, and a seed decides all that happens, but not the order in which
+// goroutines run that have something to do at the same instant. So a seed that fails may pass the next time, and a
+// world that is being shrunk is tried several times. Package internal/test/e2e is about real processes, a real etcd and
+// real clocks.
 package main
 
 import (
@@ -30,7 +31,8 @@ func main() {
 	flag.BoolVar(&h.on, "keep-going", false, "go on after a world has failed")
 	flag.BoolVar(&h.verbose, "v", false, "print each world's figures; with -plan or one seed, what happens in it")
 	file := flag.String("plan", "", "run the world of a `file` that was written when a world had failed")
-	worker := flag.Bool("worker", false, "run the worlds that standard input names, for another process of this command")
+	worker := flag.Bool("worker", false,
+		"run the worlds that standard input names, for another process of this command")
 	flag.Parse()
 	if *worker {
 		work(os.Stdin, os.Stdout)

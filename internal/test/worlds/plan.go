@@ -113,10 +113,11 @@ const (
 
 // Event is one thing that happens.
 type Event struct {
-	At         time.Duration
-	Kind       Kind
-	Machine    string             `json:",omitempty"`
-	Other      string             `json:",omitempty"` // the machine that it is about, if that is not the one that does it
+	At      time.Duration
+	Kind    Kind
+	Machine string `json:",omitempty"`
+	// the machine that it is about, if that is not the one that does it
+	Other      string             `json:",omitempty"`
 	Sequencer  string             `json:",omitempty"`
 	Definition int                `json:",omitempty"` // which of the plan's
 	Count      int64              `json:",omitempty"`
@@ -152,7 +153,8 @@ func (e Event) String() string {
 	case TakeAll:
 		return fmt.Sprintf("all take %d IDs of each sequencer", e.Count)
 	case Ensure:
-		return fmt.Sprintf("%s creates %s with definition %d, unless it exists, and attaches", e.Machine, e.Sequencer, e.Definition)
+		return fmt.Sprintf("%s creates %s with definition %d, unless it exists, and attaches", e.Machine,
+			e.Sequencer, e.Definition)
 	case Create:
 		return fmt.Sprintf("%s creates %s with definition %d", e.Machine, e.Sequencer, e.Definition)
 	case Attach:
@@ -162,7 +164,8 @@ func (e Event) String() string {
 	case Destroy:
 		return fmt.Sprintf("%s destroys %s", e.Machine, e.Sequencer)
 	case Replace:
-		return fmt.Sprintf("%s destroys %s, creates it with definition %d, and attaches", e.Machine, e.Sequencer, e.Definition)
+		return fmt.Sprintf("%s destroys %s, creates it with definition %d, and attaches", e.Machine,
+			e.Sequencer, e.Definition)
 	case Drain, Undrain:
 		return fmt.Sprintf("%s has %s %sed of %s", e.Machine, e.Other, e.Kind, e.Sequencer)
 	case Move:
@@ -197,7 +200,8 @@ func (e Event) String() string {
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, m := range p.Machines {
-		fmt.Fprintf(&b, "%s: a TTL of %v, a window of %v, %d node IDs in each sequencer", m.Name, m.TTL, m.Window, m.NodeIDs)
+		fmt.Fprintf(&b, "%s: a TTL of %v, a window of %v, %d node IDs in each sequencer", m.Name, m.TTL,
+			m.Window, m.NodeIDs)
 		if m.Ahead != 0 {
 			fmt.Fprintf(&b, ", a clock that is %v ahead", m.Ahead)
 		}
@@ -214,14 +218,16 @@ func (p Plan) String() string {
 	}
 	for i, d := range p.Definitions {
 		if !slices.ContainsFunc(p.Events, func(e Event) bool {
-			return (e.Kind == Ensure || e.Kind == Create || e.Kind == Replace) && e.Definition == i && slices.Contains(sequencers, e.Sequencer)
+			return (e.Kind == Ensure || e.Kind == Create || e.Kind == Replace) && e.Definition == i &&
+				slices.Contains(sequencers, e.Sequencer)
 		}) {
 			continue
 		}
 		fmt.Fprintf(&b, "definition %d: %v\n", i, d)
 	}
 	if p.Faults.OneIn > 0 {
-		fmt.Fprintf(&b, "of the store: one call in %d goes wrong and takes up to %v\n", p.Faults.OneIn, p.Faults.Longest)
+		fmt.Fprintf(&b, "of the store: one call in %d goes wrong and takes up to %v\n", p.Faults.OneIn,
+			p.Faults.Longest)
 	}
 	fmt.Fprintf(&b, "a checkpoint every %d entries; all trouble ends after %v\n", p.Checkpoint, p.Calm)
 	return b.String()
@@ -233,4 +239,7 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // final is the sequencer that all use in the end, to see that they can, and last its definition.
 const final = "last"
 
-var last = cluster.Define(firn.Layout{Epoch: epoch.Add(-48 * time.Hour), Tick: time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12})
+var last = cluster.Define(firn.Layout{
+	Epoch: epoch.Add(-48 * time.Hour), Tick: time.Millisecond, TimeBits: 41,
+	NodeBits: 10, SequenceBits: 12,
+})

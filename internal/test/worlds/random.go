@@ -45,7 +45,10 @@ func random(seed uint64) Plan {
 	if !m.chance(6) {
 		m.Faults = Faults{
 			OneIn: pick[uint64](m, 4, 8, 20), Longest: pick(m, 20*time.Millisecond, time.Second, 8*time.Second),
-			Outcomes: []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate},
+			Outcomes: []memstore.Outcome{
+				memstore.Answered, memstore.FailBefore, memstore.FailAfter,
+				memstore.ApplyLate,
+			},
 		}
 	}
 	m.begin()
@@ -72,7 +75,8 @@ func pick[T any](m *maker, from ...T) T { return from[m.IntN(len(from))] }
 func (m *maker) upTo(d time.Duration) time.Duration { return time.Duration(m.Int64N(int64(d))) }
 
 func (m *maker) machines() {
-	ttl, window := pick(m, 2*time.Second, 5*time.Second, 12*time.Second), pick(m, 2*time.Second, 4*time.Second, 10*time.Second)
+	ttl, window := pick(m, 2*time.Second, 5*time.Second, 12*time.Second),
+		pick(m, 2*time.Second, 4*time.Second, 10*time.Second)
 	if m.Loses { // long ones: what is reserved has to lie beyond what clocks may differ by
 		window = pick(m, 4*time.Second, 10*time.Second, 30*time.Second)
 	}
@@ -97,13 +101,16 @@ func (m *maker) machines() {
 	}
 }
 
-// definitions are, of a world whose store loses writes or that has regions, one for each sequencer: others could make IDs that
-// exist. Regions need a node ID each.
+// definitions are, of a world whose store loses writes or that has regions, one for each sequencer: others could make
+// IDs that exist. Regions need a node ID each.
 func (m *maker) definitions() {
 	bits := pick(m, 4, 8, 22)
 	scattered := m.chance(5)
 	for range 6 {
-		l := firn.Layout{Epoch: last.Layout.Epoch, Tick: pick(m, time.Millisecond, time.Millisecond, 10*time.Millisecond), TimeBits: 41}
+		l := firn.Layout{
+			Epoch: last.Layout.Epoch,
+			Tick:  pick(m, time.Millisecond, time.Millisecond, 10*time.Millisecond), TimeBits: 41,
+		}
 		l.NodeBits = m.IntN(min(bits, 10) + 1)
 		if m.apart {
 			l.NodeBits = max(l.NodeBits, 3)
@@ -260,7 +267,8 @@ func (m *maker) step(name string) {
 		m.add(Event{Kind: StepAll, For: pick(m, -5*time.Second, 5*time.Second, 20*time.Second, time.Hour)})
 		return
 	}
-	by := pick(m, -time.Hour, -30*time.Second, -9*time.Second, -time.Second, time.Second, 5*time.Second, 30*time.Second, -m.off[name], -m.off[name])
+	by := pick(m, -time.Hour, -30*time.Second, -9*time.Second, -time.Second, time.Second, 5*time.Second, 30*time.Second,
+		-m.off[name], -m.off[name])
 	by = min(by, furthest-m.off[name])
 	m.off[name] += by
 	m.add(Event{Kind: Step, Machine: name, For: by})
@@ -294,7 +302,10 @@ func (m *maker) verb(name string) {
 	default:
 		e = Event{Kind: Policy, Machine: name}
 		if m.chance(2) {
-			e.Shares = []cluster.Share{{Sequencer: sequencers[0], Percent: 1 + m.Int64N(99)}, {Sequencer: sequencers[1]}}
+			e.Shares = []cluster.Share{
+				{Sequencer: sequencers[0], Percent: 1 + m.Int64N(99)},
+				{Sequencer: sequencers[1]},
+			}
 		}
 	}
 	m.add(e)
@@ -346,8 +357,8 @@ func (m *maker) lose() {
 	m.keep(Event{Kind: Faulty})
 }
 
-// loseAgain has the store lose writes once more, at any moment of the wait after a loss or soon after it: all of them, or those
-// since the first floor had just been written. Versions go on where none ever were.
+// loseAgain has the store lose writes once more, at any moment of the wait after a loss or soon after it: all of them,
+// or those since the first floor had just been written. Versions go on where none ever were.
 func (m *maker) loseAgain() {
 	again := m.chance(2)
 	if again {
@@ -369,14 +380,15 @@ func (m *maker) marks() {
 	m.quietly(2 * time.Second)
 }
 
-// unused is by how many versions a store has to go on to have those that no store had before, whatever backup it is set back to.
+// unused is by how many versions a store has to go on to have those that no store had before, whatever backup it is set
+// back to.
 func (m *maker) unused() int64 {
 	m.losses++
 	return 1_000_000_000 << (2 * m.losses)
 }
 
-// misset sets a clock wrong, if there are enough others to refuse it. All then stay, and reach the store: a clock that nobody
-// is there to refuse is believed, and one that was refused may settle no floor when it is left alone.
+// misset sets a clock wrong, if there are enough others to refuse it. All then stay, and reach the store: a clock that
+// nobody is there to refuse is believed, and one that was refused may settle no floor when it is left alone.
 func (m *maker) misset() (machine string, off time.Duration) {
 	if len(m.Machines) < 3 || m.chance(2) {
 		return "", 0
@@ -390,8 +402,8 @@ func (m *maker) misset() (machine string, off time.Duration) {
 	return machine, off
 }
 
-// someGo has some crash or be out of reach while the store loses writes. One of the others notices that. Versions must not
-// come again then: those that are out of reach would take other owners' for their own.
+// someGo has some crash or be out of reach while the store loses writes. One of the others notices that. Versions must
+// not come again then: those that are out of reach would take other owners' for their own.
 func (m *maker) someGo() {
 	for _, c := range m.Machines[1:] {
 		switch m.IntN(4) {

@@ -29,8 +29,8 @@ type Result struct {
 	Transcript []string      `json:",omitempty"`
 }
 
-// Steps count what happened: a step is a call of the store, a log entry that a member replays, an ID, or an event of the
-// plan.
+// Steps count what happened: a step is a call of the store, a log entry that a member replays, an ID, or an event of
+// the plan.
 type Steps struct{ Calls, Entries, IDs, Events int64 }
 
 // Add adds the steps of another world.
@@ -239,7 +239,10 @@ func (w *world) start(m *machine) {
 		w.stop(m, false) // it was expelled
 	}
 	m.starts++
-	p := &process{Client: w.services[m.Region].Client(m.Name), machine: m, world: w, name: m.Name, handles: map[string][]*handle{}}
+	p := &process{
+		Client: w.services[m.Region].Client(m.Name), machine: m, world: w, name: m.Name,
+		handles: map[string][]*handle{},
+	}
 	if m.starts > 1 {
 		p.name = fmt.Sprintf("%s (start %d)", m.Name, m.starts)
 	}
@@ -390,7 +393,8 @@ func (w *world) note(h *handle, over string, ids ...firn.ID) {
 	defer w.mu.Unlock()
 	for _, id := range ids {
 		if over != "" {
-			w.failLocked("what is over stays over", fmt.Sprintf("%s gives %d of %s %s", h.process.name, id, h.Name(), over))
+			w.failLocked("what is over stays over",
+				fmt.Sprintf("%s gives %d of %s %s", h.process.name, id, h.Name(), over))
 		}
 		if rule, text := w.seen.note(h.lane, h.gather(id), id); rule != "" {
 			w.failLocked(rule, text)

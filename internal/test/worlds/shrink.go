@@ -8,9 +8,10 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A shrinker makes a plan smaller as long as the same rule fails: by delta debugging (Zeller, Hildebrandt: Simplifying and
-// Isolating Failure-Inducing Input, 2002). A plan counts as failing if it fails in one of several runs, since chance
-// decides which of several goroutines runs first. So a small plan may fail more seldom than the one that it came from.
+// A shrinker makes a plan smaller as long as the same rule fails: by delta debugging (Zeller, Hildebrandt: Simplifying
+// and Isolating Failure-Inducing Input, 2002). A plan counts as failing if it fails in one of several runs, since
+// chance decides which of several goroutines runs first. So a small plan may fail more seldom than the one that it came
+// from.
 type shrinker struct {
 	plan Plan
 	rule string
@@ -75,7 +76,8 @@ func (s *shrinker) fewerEvents() (fewer bool) {
 	for size := (len(s.plan.Events) + 1) / 2; size > 0; size /= 2 {
 		for from := 0; from < len(s.plan.Events); {
 			p := s.plan
-			p.Events = slices.Concat(p.Events[:from], kept(p.Events[from:min(from+size, len(p.Events))]), p.Events[min(from+size, len(p.Events)):])
+			p.Events = slices.Concat(p.Events[:from], kept(p.Events[from:min(from+size, len(p.Events))]),
+				p.Events[min(from+size, len(p.Events)):])
 			if len(p.Events) < len(s.plan.Events) && s.try(p) {
 				fewer = true
 			} else {
@@ -94,9 +96,11 @@ func kept(events []Event) []Event {
 // simpler yields plans that are simpler in one thing.
 func simpler(p Plan) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
-		for _, change := range slices.Concat(journals(p), without(p), simplerFaults(p), simplerMachines(p), simplerEvents(p)) {
+		for _, change := range slices.Concat(journals(p), without(p), simplerFaults(p), simplerMachines(p),
+			simplerEvents(p)) {
 			q := p
-			q.Machines, q.Events, q.Faults.Outcomes = slices.Clone(p.Machines), slices.Clone(p.Events), slices.Clone(p.Faults.Outcomes)
+			q.Machines, q.Events, q.Faults.Outcomes = slices.Clone(p.Machines), slices.Clone(p.Events),
+				slices.Clone(p.Faults.Outcomes)
 			change(&q)
 			if !yield(q) {
 				return
@@ -122,7 +126,9 @@ func without(p Plan) (changes []func(*Plan)) {
 		if len(p.Machines) > 1 {
 			changes = append(changes, func(q *Plan) {
 				q.Machines = slices.Delete(q.Machines, i, i+1)
-				q.Events = slices.DeleteFunc(q.Events, func(e Event) bool { return e.Machine == m.Name || e.Other == m.Name })
+				q.Events = slices.DeleteFunc(q.Events, func(e Event) bool {
+					return e.Machine == m.Name || e.Other == m.Name
+				})
 			})
 		}
 	}

@@ -47,8 +47,8 @@ func stamp(at time.Duration) string {
 	return fmt.Sprintf("%dm%06.3fs", at/time.Minute, (at % time.Minute).Seconds())
 }
 
-// wrote returns what a process's journal tells: of answers, and not of what was sent; and where the same happens to a node ID
-// again and again, the first and the last of it.
+// wrote returns what a process's journal tells: of answers, and not of what was sent; and where the same happens to a
+// node ID again and again, the first and the last of it.
 func (p *process) wrote() (lines []line) {
 	if p.journal == nil {
 		return nil
@@ -90,7 +90,8 @@ func words(who string, l journal.Line) string {
 		if l.Version == 0 {
 			return fmt.Sprintf("   %s reads %s, which nobody has used", who, id)
 		}
-		return fmt.Sprintf("   %s reads %s: horizon %s, version %d; its floor is %s", who, id, at(l.Horizon), l.Version, at(l.Floor))
+		return fmt.Sprintf("   %s reads %s: horizon %s, version %d; its floor is %s", who, id, at(l.Horizon),
+			l.Version, at(l.Floor))
 	case journal.Applied:
 		return fmt.Sprintf("   %s may use %s up to its horizon, %s, version %d", who, id, at(l.Horizon), l.Version)
 	case journal.Conflict:

@@ -21,8 +21,8 @@ type order struct {
 	Verbose bool  `json:",omitempty"` // return the transcript even if nothing fails
 }
 
-// work runs worlds, one after the other, and writes their results. Simulated time is there for tests only, so it is one,
-// which testing.Main runs.
+// work runs worlds, one after the other, and writes their results. Simulated time is there for tests only, so it is
+// one, which testing.Main runs.
 func work(in io.Reader, out io.Writer) {
 	debug.SetGCPercent(800) // a world is small
 	testing.Main(regexp.MatchString, []testing.InternalTest{{Name: "worlds", F: func(t *testing.T) {
@@ -42,8 +42,8 @@ func work(in io.Reader, out io.Writer) {
 	}}}, nil, nil)
 }
 
-// worker is a process that runs worlds. It has one processor, which leaves less to chance: so worlds run side by side in
-// processes of their own. A world that ends its process is one that has failed.
+// worker is a process that runs worlds. It has one processor, which leaves less to chance: so worlds run side by side
+// in processes of their own. A world that ends its process is one that has failed.
 type worker struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
@@ -90,7 +90,10 @@ func (w *worker) run(o order) (r Result) {
 	if !hangs.Stop() {
 		text = "it takes longer than " + longest.String()
 	}
-	r = Result{Seed: o.Seed, Failures: []Failure{{Rule: "a world ends", At: "its end", Text: text + ":\n" + w.said.String()}}}
+	r = Result{
+		Seed:     o.Seed,
+		Failures: []Failure{{Rule: "a world ends", At: "its end", Text: text + ":\n" + w.said.String()}},
+	}
 	if again, err := newWorker(); err == nil {
 		*w = *again
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// Some worlds, with real processors and under the race detector: no ID comes twice, whatever the store, the sessions, the
-// processes, the clocks and operators do.
+// Some worlds, with real processors and under the race detector: no ID comes twice, whatever the store, the sessions,
+// the processes, the clocks and operators do.
 func TestWorlds(t *testing.T) {
 	var steps Steps
 	for seed := range uint64(24) {
@@ -25,13 +25,14 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", steps)
-	if least := (Steps{Calls: 15_000, Entries: 5_000, IDs: 8_000, Events: 5_000}); steps.Calls < least.Calls || steps.Entries < least.Entries || steps.IDs < least.IDs || steps.Events < least.Events {
+	if least := (Steps{Calls: 15_000, Entries: 5_000, IDs: 8_000, Events: 5_000}); steps.Calls < least.Calls ||
+		steps.Entries < least.Entries || steps.IDs < least.IDs || steps.Events < least.Events {
 		t.Errorf("%+v; want at least %+v to show anything", steps, least)
 	}
 }
 
-// Plans of worlds that have failed: each stays here when its bug is mended. A plan does not say in which order goroutines
-// do what they do at one instant, so each is carried out several times.
+// Plans of worlds that have failed: each stays here when its bug is mended. A plan does not say in which order
+// goroutines do what they do at one instant, so each is carried out several times.
 func TestWorldsThatHaveFailed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -79,7 +80,8 @@ func TestPlansAreWrittenAndRead(t *testing.T) {
 // Every kind of event has words of its own, and happens.
 func TestEveryKindHappens(t *testing.T) {
 	kinds := []Kind{
-		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Ensure, Create, Attach, Detach, Destroy, Replace,
+		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Ensure, Create, Attach, Detach,
+		Destroy, Replace,
 		Drain, Undrain, Move, Allocate, Policy, Expel, Stop, Resume, Faulty, Faultless, Backup, SetBack,
 	}
 	seen := map[Kind]bool{}
@@ -101,7 +103,10 @@ func TestEveryKindHappens(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	f := Faults{OneIn: 4, Longest: time.Second, Outcomes: []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate}}
+	f := Faults{
+		OneIn: 4, Longest: time.Second,
+		Outcomes: []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate},
+	}
 	count := map[memstore.Outcome]int{}
 	faults := 0
 	for n := range uint64(10_000) {
@@ -147,7 +152,8 @@ func TestSeen(t *testing.T) {
 		{"two node IDs", []lane{a, b}, []firn.ID{make(1, 0, 0), make(1, 1, 0)}, ""},
 		{"twice", []lane{a, b}, []firn.ID{make(1, 0, 0), make(1, 0, 0)}, "no ID comes twice"},
 		{"in one tick", []lane{a, b}, []firn.ID{make(1, 0, 0), make(1, 0, 1)}, "an instant of a node ID has one owner"},
-		{"in between, late", []lane{a, a, b}, []firn.ID{make(1, 0, 0), make(3, 0, 1), make(2, 0, 0)}, ""}, // a may have owned it again
+		// a may have owned it again
+		{"in between, late", []lane{a, a, b}, []firn.ID{make(1, 0, 0), make(3, 0, 1), make(2, 0, 0)}, ""},
 		{"descending", []lane{a, a}, []firn.ID{make(1, 0, 1), make(1, 0, 0)}, "the IDs of a node ID ascend"},
 		{"of another layout", []lane{a}, []firn.ID{1 << 50}, "an ID has the layout of its sequencer"},
 	} {
@@ -166,7 +172,9 @@ func TestSeen(t *testing.T) {
 // A world that fails after a crash with an ID taken later is shrunk to these two events on their machine.
 func TestShrink(t *testing.T) {
 	var p Plan
-	for seed := uint64(0); p.Loses || len(p.Machines) < 3 || !slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Crash }); seed++ {
+	for seed := uint64(0); p.Loses || len(p.Machines) < 3 || !slices.ContainsFunc(p.Events, func(e Event) bool {
+		return e.Kind == Crash
+	}); seed++ {
 		p = random(seed)
 	}
 	runs := 0
@@ -199,7 +207,9 @@ func TestShrinkKeepsWhatIsAssumed(t *testing.T) {
 	q := newShrinker(p, "a rule", func(Plan) Result { return Result{Failures: []Failure{{Rule: "a rule"}}} }).shrink()
 	for _, e := range p.Events {
 		one := slices.ContainsFunc(q.Machines, func(m Machine) bool { return e.Machine == "" || e.Machine == m.Name })
-		if e.Kept && one && !slices.ContainsFunc(q.Events, func(o Event) bool { return o.At == e.At && o.Kind == e.Kind && o.Machine == e.Machine }) {
+		if e.Kept && one && !slices.ContainsFunc(q.Events, func(o Event) bool {
+			return o.At == e.At && o.Kind == e.Kind && o.Machine == e.Machine
+		}) {
 			t.Errorf("without %v at %v", e, e.At)
 		}
 	}

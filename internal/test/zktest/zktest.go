@@ -94,9 +94,11 @@ func (s *Server) configure(t testing.TB, members string) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(s.address)
 	// What a killed process wrote is in the system's memory: there is no need to wait for the disk.
-	s.write(t, "zoo.cfg", fmt.Sprintf("dataDir=%s\nclientPortAddress=%s\nclientPort=%s\ntickTime=%d\ninitLimit=50\nsyncLimit=10\n"+
-		"maxSessionTimeout=%d\nmaxClientCnxns=0\nadmin.enableServer=false\nforceSync=no\n4lw.commands.whitelist=srvr\n%s",
-		filepath.Join(s.dir, "data"), host, port, Tick.Milliseconds(), 200*Tick.Milliseconds(), members))
+	s.write(t, "zoo.cfg",
+		fmt.Sprintf("dataDir=%s\nclientPortAddress=%s\nclientPort=%s\ntickTime=%d\ninitLimit=50\nsyncLimit=10\n"+
+			"maxSessionTimeout=%d\nmaxClientCnxns=0\nadmin.enableServer=false\nforceSync=no\n"+
+			"4lw.commands.whitelist=srvr\n%s",
+			filepath.Join(s.dir, "data"), host, port, Tick.Milliseconds(), 200*Tick.Milliseconds(), members))
 }
 
 func (s *Server) write(t testing.TB, name, text string) {
@@ -123,7 +125,8 @@ func (s *Server) launch(t testing.TB) {
 		"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dzookeeper.preAllocSize=1024",
 		"-cp", program + ":/usr/share/java/slf4j-simple.jar",
 	}, s.java...)
-	s.cmd = exec.Command("java", append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))...)
+	s.cmd = exec.Command("java",
+		append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))...)
 	s.cmd.Dir, s.cmd.SysProcAttr = s.dir, attributes()
 	s.exited, s.output = make(chan struct{}), &tail{}
 	output, err := s.cmd.StderrPipe()
@@ -250,10 +253,14 @@ func Wipe(t testing.TB, servers ...*Server) {
 func Backup(t testing.TB, servers ...*Server) (restore func(t testing.TB)) {
 	t.Helper()
 	replace := func(to, from string) error { return errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))) }
-	swap(t, servers, func(s *Server) error { return replace(filepath.Join(s.dir, "kept"), filepath.Join(s.dir, "data")) })
+	swap(t, servers, func(s *Server) error {
+		return replace(filepath.Join(s.dir, "kept"), filepath.Join(s.dir, "data"))
+	})
 	return func(t testing.TB) {
 		t.Helper()
-		swap(t, servers, func(s *Server) error { return replace(filepath.Join(s.dir, "data"), filepath.Join(s.dir, "kept")) })
+		swap(t, servers, func(s *Server) error {
+			return replace(filepath.Join(s.dir, "data"), filepath.Join(s.dir, "kept"))
+		})
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package answers checks the answers of a service, for every store. A service may be wrong, or somebody else may answer in
-// its place: so each store checks the shape of what it reads before it uses it, and takes no more memory than this.
+// Package answers checks the answers of a service, for every store. A service may be wrong, or somebody else may answer
+// in its place: so each store checks the shape of what it reads before it uses it, and takes no more memory than this.
 package answers
 
 import (
@@ -21,7 +21,8 @@ func Keys(prefix string, kvs []store.KV) error {
 		case kv.Version <= 0:
 			return fmt.Errorf("the service answers version %d of %.80q; want one above zero", kv.Version, kv.Key)
 		case i > 0 && kv.Key <= kvs[i-1].Key:
-			return fmt.Errorf("the service answers the key %.80q after %.80q; want them in order, each once", kv.Key, kvs[i-1].Key)
+			return fmt.Errorf("the service answers the key %.80q after %.80q; want them in order, each once",
+				kv.Key, kvs[i-1].Key)
 		}
 	}
 	return nil

@@ -159,7 +159,8 @@ func (a *Appender) try(ctx context.Context, e *entry, data []byte) (position sto
 	if seen.Now < under.now {
 		a.Forget()
 		a.settle(e)
-		return 0, false, fmt.Errorf("append %s: %w: it was written up to %d, and now to %d only", e.id, store.ErrRolledBack, under.now, seen.Now)
+		return 0, false, fmt.Errorf("append %s: %w: it was written up to %d, and now to %d only", e.id,
+			store.ErrRolledBack, under.now, seen.Now)
 	}
 	a.Learn(seen)
 	switch {
@@ -247,7 +248,7 @@ func (a *Appender) settle(e *entry) {
 // last try's, which does not say what came of the append: errors.Is must not find it.
 func inDoubt(ctx context.Context, id string, cause error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("append %s: %w: %w: %v", id, store.ErrAmbiguous, ctx.Err(), cause) //nolint:errorlint // see above
+		return fmt.Errorf("append %s: %w: %w: %s", id, store.ErrAmbiguous, ctx.Err(), cause.Error())
 	}
-	return fmt.Errorf("append %s: %w: %v", id, store.ErrAmbiguous, cause) //nolint:errorlint // see above
+	return fmt.Errorf("append %s: %w: %s", id, store.ErrAmbiguous, cause.Error())
 }

@@ -116,7 +116,8 @@ func TestOnceOrNotAtAll(t *testing.T) {
 				case err == nil:
 					outcomes["added"]++
 					if !slices.Contains(h.added["a"], at) {
-						t.Fatalf("seed %d: call %d says that it is at %d; it was added at %v", seed, call, at, h.added["a"])
+						t.Fatalf("seed %d: call %d says that it is at %d; it was added at %v", seed, call,
+							at, h.added["a"])
 					}
 				case errors.Is(err, store.ErrAmbiguous):
 					outcomes["in doubt"]++
@@ -211,7 +212,8 @@ func TestTurns(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := a.Append(ctx, "a", nil); !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := a.Append(ctx, "a", nil); !errors.Is(err, store.ErrAmbiguous) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Append whose turn did not come: %v, want ErrAmbiguous and its cause", err)
 		}
 		close(answer)

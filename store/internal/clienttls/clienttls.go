@@ -9,10 +9,10 @@ import (
 	"github.com/firn-id/firn/internal/base/files"
 )
 
-// Config returns what a client needs. caFile holds the PEM certificates of the authorities that may have signed the server's;
-// empty: those that the system trusts. certFile and keyFile hold the client's own certificate and its key; both or
-// neither. They are read again for each connection, so that they can be replaced at any time. An error is returned when a file
-// can't be used.
+// Config returns what a client needs. caFile holds the PEM certificates of the authorities that may have signed the
+// server's; empty: those that the system trusts. certFile and keyFile hold the client's own certificate and its key;
+// both or neither. They are read again for each connection, so that they can be replaced at any time. An error is
+// returned when a file can't be used.
 func Config(caFile, certFile, keyFile string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
@@ -26,7 +26,8 @@ func Config(caFile, certFile, keyFile string) (*tls.Config, error) {
 		}
 	}
 	if (certFile == "") != (keyFile == "") {
-		return nil, fmt.Errorf("the certificate file is %q and the key file is %q; give both or neither", certFile, keyFile)
+		return nil, fmt.Errorf("the certificate file is %q and the key file is %q; give both or neither",
+			certFile, keyFile)
 	}
 	if certFile != "" {
 		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -34,7 +35,8 @@ func Config(caFile, certFile, keyFile string) (*tls.Config, error) {
 			return &cert, err
 		}
 		if _, err := load(nil); err != nil {
-			return nil, fmt.Errorf("the certificate file %q and the key file %q are no pair: %w", certFile, keyFile, err)
+			return nil, fmt.Errorf("the certificate file %q and the key file %q are no pair: %w",
+				certFile, keyFile, err)
 		}
 		config.GetClientCertificate = load
 	}

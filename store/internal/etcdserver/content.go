@@ -13,7 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// checkFile examines all pages of a database, and what etcd's server reads as it starts: it panics where that is damaged.
+// checkFile examines all pages of a database, and what etcd's server reads as it starts: it panics where that is
+// damaged.
 func checkFile(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -37,7 +38,8 @@ func checkEntry(bucket string, key, value []byte) (err error) {
 	ok := true
 	switch bucket {
 	case string(schema.Key.Name()):
-		ok = (len(key) == revisionSize || len(key) == tombstoneSize && key[revisionSize] == 't') && key[8] == '_' && key[0] < 0x80
+		ok = (len(key) == revisionSize || len(key) == tombstoneSize && key[revisionSize] == 't') && key[8] == '_' &&
+			key[0] < 0x80
 		err = proto.Unmarshal(value, new(mvccpb.KeyValue))
 	case string(schema.Meta.Name()):
 		switch string(key) {
@@ -62,7 +64,8 @@ func checkEntry(bucket string, key, value []byte) (err error) {
 	case err != nil:
 		return fmt.Errorf("the value of %.40q in bucket %q is damaged: %w", key, bucket, err)
 	case !ok:
-		return fmt.Errorf("the key %.40q in bucket %q has the value %.40q, which firn does not write", key, bucket, value)
+		return fmt.Errorf("the key %.40q in bucket %q has the value %.40q, which firn does not write",
+			key, bucket, value)
 	}
 	return nil
 }

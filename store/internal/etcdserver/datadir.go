@@ -33,7 +33,8 @@ const roomForDatabase = 1 << 20
 // What to do about data that can't be used.
 const (
 	makeRoom = "free some space on its file system, and start again"
-	replace  = `restore a backup of the directory, or start over without it; docs/recover.md says how, under "Damaged data"`
+	replace  = `restore a backup of the directory, or start over without it; docs/recover.md says how, under ` +
+		`"Damaged data"`
 	meetThem = "start again: it compares its log with those of the others, and says what to do"
 )
 
@@ -75,9 +76,11 @@ func dataError(dir, what string, cause error) *DataError {
 	e := &DataError{Dir: dir, Err: errors.New(what), Do: replace}
 	switch {
 	case strings.Contains(what, setBack):
-		e.Err, e.Do = fmt.Errorf("the data is older than what this machine had confirmed to the others: its disk was set back, or did not keep what was synced (%s)", what), CopyIt
+		e.Err, e.Do = fmt.Errorf("the data is older than what this machine had confirmed to the others: its disk was "+
+			"set back, or did not keep what was synced (%s)", what), CopyIt
 	case strings.Contains(what, parted):
-		e.Err, e.Do = fmt.Errorf("the other machines have committed other entries than this one: disks were set back (%s)", what), meetThem
+		e.Err, e.Do = fmt.Errorf("the other machines have committed other entries than this one: disks were set "+
+			"back (%s)", what), meetThem
 	}
 	if path, ok := errors.AsType[*fs.PathError](cause); ok {
 		e.File, cause = inDir(dir, path.Path), path.Err
@@ -129,7 +132,8 @@ func checkData(dir string) (last uint64, err error) {
 		return 0, damaged(dir, log, "it holds no log, and the database is made from %d entries", applied)
 	case applied > last:
 		return 0, damaged(dir, filepath.Join(log, segments[len(segments)-1]),
-			"the log ends with entry %d, and the database is made from %d: the end of the log is lost, and what was written later may be", last, applied)
+			"the log ends with entry %d, and the database is made from %d: the end of the log is lost, and what was "+
+				"written later may be", last, applied)
 	}
 	return last, checkRoom(dir, names, len(segments) == 0)
 }
@@ -312,7 +316,8 @@ func checkRoom(dir string, log []string, isNew bool) error {
 		need += segment
 	}
 	for _, name := range log {
-		if info, err := os.Stat(filepath.Join(datadir.ToWALDir(dir), name)); err == nil && filepath.Ext(name) == ".tmp" {
+		if info, err := os.Stat(filepath.Join(datadir.ToWALDir(dir), name)); err == nil &&
+			filepath.Ext(name) == ".tmp" {
 			need -= info.Size() // etcd uses it again
 		}
 	}
@@ -328,7 +333,10 @@ func checkRoom(dir string, log []string, isNew bool) error {
 		_ = os.Remove(room.Name())
 	}()
 	if err := fileutil.Preallocate(room, need, true); err != nil {
-		return &DataError{Dir: dir, Err: fmt.Errorf("etcd needs %d bytes more for its log and database: %w", need, err), Do: makeRoom}
+		return &DataError{
+			Dir: dir, Err: fmt.Errorf("etcd needs %d bytes more for its log and database: %w", need, err),
+			Do: makeRoom,
+		}
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ type Dir struct {
 }
 
 // OpenDir makes a data directory, for its owner only, unless it exists, and locks it. An error is
-// returned when another process uses it for half a second, when others than its user and root can write it or own something in
-// it, and always on a system that is no Unix.
+// returned when another process uses it for half a second, when others than its user and root can write it or own
+// something in it, and always on a system that is no Unix.
 func OpenDir(path string) (*Dir, error) {
 	if path == "" {
 		return nil, errors.New("no data directory is given")
@@ -81,8 +81,8 @@ func (d *Dir) Check() (last uint64, err error) {
 	return last, d.explain("the data can't be examined", err)
 }
 
-// LastEntry returns the index of the last entry in the log, which need not be committed; 0: the log is empty. It reads only the
-// log. The errors are those of Check.
+// LastEntry returns the index of the last entry in the log, which need not be committed; 0: the log is empty. It reads
+// only the log. The errors are those of Check.
 func (d *Dir) LastEntry() (last uint64, err error) {
 	names, err := d.segments()
 	if err == nil {
@@ -100,7 +100,8 @@ func (d *Dir) segments() ([]string, error) {
 	return names, err
 }
 
-// SetAside moves the data to "set-aside" in the directory, in place of what was there, so that a server may begin again.
+// SetAside moves the data to "set-aside" in the directory, in place of what was there, so that a server may begin
+// again.
 func (d *Dir) SetAside() error {
 	aside := filepath.Join(d.Path, "set-aside")
 	if err := os.RemoveAll(aside); err != nil {
@@ -300,9 +301,11 @@ func (s *Server) Wait(ctx context.Context) error {
 
 var errStopped = errors.New("the etcd server in this process has stopped")
 
-// Range reads as the server does for its clients. An error is returned when the server has stopped, as it does by itself
-// once the others have removed it: it closes its database, even under a read, which then panics.
-func (s *Server) Range(ctx context.Context, r *etcdserverpb.RangeRequest) (found *etcdserverpb.RangeResponse, err error) {
+// Range reads as the server does for its clients. An error is returned when the server has stopped, as it does by
+// itself once the others have removed it: it closes its database, even under a read, which then panics.
+func (s *Server) Range(ctx context.Context, r *etcdserverpb.RangeRequest) (found *etcdserverpb.RangeResponse,
+	err error,
+) {
 	defer func() {
 		p := recover()
 		select {
@@ -323,7 +326,8 @@ func (s *Server) Endpoint() string { return "unix://" + s.socket.path }
 // Socket is the path of the unix socket for clients.
 func (s *Server) Socket() string { return s.socket.path }
 
-// LimitedSocket is the path of the unix socket for clients whose calls Peers.May judges. A server that is alone has none.
+// LimitedSocket is the path of the unix socket for clients whose calls Peers.May judges. A server that is alone has
+// none.
 func (s *Server) LimitedSocket() string { return s.socket.limited() }
 
 // PeerSocket is the path of the unix socket for other servers.
@@ -395,9 +399,9 @@ func (s *Server) settings() *embed.Config {
 	return c
 }
 
-// maxCalls is how many calls a connection carries at a time; others wait for their turn. gRPC stops reading a connection
-// at which it has more than 100 frames to react to, so with hundreds of calls at once both sides could wait for each other
-// with full sockets (https://github.com/grpc/grpc-go/issues/9330).
+// maxCalls is how many calls a connection carries at a time; others wait for their turn. gRPC stops reading a
+// connection at which it has more than 100 frames to react to, so with hundreds of calls at once both sides could wait
+// for each other with full sockets (https://github.com/grpc/grpc-go/issues/9330).
 const maxCalls = 64
 
 // alone sets what is different for a server without others.

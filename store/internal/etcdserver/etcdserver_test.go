@@ -45,8 +45,8 @@ func start(t *testing.T, dir *Dir) *Server {
 	return s
 }
 
-// TestCallsOfAConnectionAreBounded: the server tells its clients, in the first frame that it sends, to have fewer calls at a
-// time than those at which gRPC stops reading.
+// TestCallsOfAConnectionAreBounded: the server tells its clients, in the first frame that it sends, to have fewer calls
+// at a time than those at which gRPC stops reading.
 func TestCallsOfAConnectionAreBounded(t *testing.T) {
 	s := start(t, openDir(t))
 	conn, err := net.Dial("unix", s.Socket())
@@ -56,7 +56,8 @@ func TestCallsOfAConnectionAreBounded(t *testing.T) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	const settings, maxConcurrentStreams = 4, 3 // RFC 9113, 6.5
-	if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
+	if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+		"\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
 		t.Fatal(err)
 	}
 	var header [9]byte
@@ -105,7 +106,8 @@ func TestAStoppedServerAnswersReads(t *testing.T) {
 	}
 }
 
-// TestCloseUnderReads: clients that read until the end get an error then, though etcd panics where its database is closed.
+// TestCloseUnderReads: clients that read until the end get an error then, though etcd panics where its database is
+// closed.
 func TestCloseUnderReads(t *testing.T) {
 	s := startWithKey(t)
 	conn, err := grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))

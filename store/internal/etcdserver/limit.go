@@ -17,13 +17,17 @@ type limit struct {
 // options have a server ask it about each call, and about each message of a stream.
 func (l limit) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, message any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, message any, info *grpc.UnaryServerInfo,
+			handle grpc.UnaryHandler,
+		) (any, error) {
 			if !l.admits(ctx, info.FullMethod, message) {
 				return nil, rpctypes.ErrGRPCPermissionDenied
 			}
 			return handle(ctx, message)
 		}),
-		grpc.ChainStreamInterceptor(func(server any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		grpc.ChainStreamInterceptor(func(server any, s grpc.ServerStream, info *grpc.StreamServerInfo,
+			handle grpc.StreamHandler,
+		) error {
 			if !l.admits(s.Context(), info.FullMethod, nil) {
 				return rpctypes.ErrGRPCPermissionDenied
 			}

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MemberID returns the ID of the member whose log is in the directory, as each file of the log says at its beginning. It
-// is zero if there is no log. Copies of a directory have the same.
+// MemberID returns the ID of the member whose log is in the directory, as each file of the log says at its beginning.
+// It is zero if there is no log. Copies of a directory have the same.
 func (d *Dir) MemberID() (uint64, error) {
 	segments, err := d.segments()
 	if err != nil || len(segments) == 0 {

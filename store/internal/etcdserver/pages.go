@@ -31,8 +31,9 @@ const (
 	longestRun = 64 << 20 // bytes that one page takes with those that belong to it
 )
 
-// checkPages returns an error unless all pages of a database can be read: bbolt believes what is in them, and reads memory
-// that it does not have, or reads without end. entry is called with the bucket of each key, and with the key and its value.
+// checkPages returns an error unless all pages of a database can be read: bbolt believes what is in them, and reads
+// memory that it does not have, or reads without end. entry is called with the bucket of each key, and with the key and
+// its value.
 func checkPages(file io.ReaderAt, size int64, entry func(bucket string, key, value []byte) error) error {
 	p, meta, err := openPages(file, size)
 	if err != nil {
@@ -106,7 +107,8 @@ func openPages(file io.ReaderAt, size int64) (p *pages, meta []byte, err error) 
 	}
 	second := at(pageSize)
 	meta = first
-	if first == nil || second != nil && binary.LittleEndian.Uint64(second[48:]) > binary.LittleEndian.Uint64(first[48:]) {
+	if first == nil ||
+		second != nil && binary.LittleEndian.Uint64(second[48:]) > binary.LittleEndian.Uint64(first[48:]) {
 		meta = second
 	}
 	for _, m := range [][]byte{first, second} {
@@ -241,7 +243,8 @@ func (p *pages) bucket(value []byte, each element) error {
 		return p.tree(root, 0, new(order), each)
 	}
 	page := value[bucketSize:]
-	if len(page) < pageHeader || binary.LittleEndian.Uint16(page[8:]) != leafPage || binary.LittleEndian.Uint32(page[12:]) != 0 {
+	if len(page) < pageHeader || binary.LittleEndian.Uint16(page[8:]) != leafPage ||
+		binary.LittleEndian.Uint32(page[12:]) != 0 {
 		return errors.New("a small bucket has no leaf")
 	}
 	return leaf(page, new(order), each)

@@ -96,11 +96,13 @@ func TestCheckPages(t *testing.T) {
 		"more pages than there":  {put(latest*1024+pageHeader+40, 1<<40), "pages; want at least 2, and 1099511627776"},
 		"another page":           {put(root*1024, 99), "says that it is 99"},
 		"another kind":           {func(b []byte) { b[root*1024+8] = 4 }, "is of kind 0x4"},
-		"many elements":          {func(b []byte) { b[root*1024+10], b[root*1024+11] = 255, 255 }, "65535 elements in 1024 bytes"},
-		"a key far away":         {func(b []byte) { b[root*1024+pageHeader+6] = 255 }, "the key of element 0 is at"},
-		"a long value":           {func(b []byte) { b[root*1024+pageHeader+14] = 255 }, "a value has"},
-		"a long run":             {func(b []byte) { b[root*1024+14] = 255 }, "with 16711681 pages"},
-		"a free list in use":     {put(latest*1024+pageHeader+32, uint64(root)), "is used twice"},
+		"many elements": {func(b []byte) {
+			b[root*1024+10], b[root*1024+11] = 255, 255
+		}, "65535 elements in 1024 bytes"},
+		"a key far away":     {func(b []byte) { b[root*1024+pageHeader+6] = 255 }, "the key of element 0 is at"},
+		"a long value":       {func(b []byte) { b[root*1024+pageHeader+14] = 255 }, "a value has"},
+		"a long run":         {func(b []byte) { b[root*1024+14] = 255 }, "with 16711681 pages"},
+		"a free list in use": {put(latest*1024+pageHeader+32, uint64(root)), "is used twice"},
 	} {
 		b := bytes.Clone(whole)
 		c.change(b)

@@ -53,7 +53,8 @@ func (l *etcdLog) error(message string, err error) {
 
 // harmless are errors of a healthy server, and such that it returns as well.
 var harmless = map[string]bool{
-	"failed to update storage version":                true, // can't be read before the first write; logged every few seconds
+	// can't be read before the first write; logged every few seconds
+	"failed to update storage version":                true,
 	"bootstrap failed":                                true, // returned
 	"rejecting promote learner: learner is not ready": true, // returned
 }
@@ -78,7 +79,8 @@ func (c logCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 }
 
 func (c logCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if entry.Level > zapcore.ErrorLevel || c.log.muted.Load() || harmless[entry.Message] { // OnWrite has the graver ones
+	// OnWrite has the graver ones
+	if entry.Level > zapcore.ErrorLevel || c.log.muted.Load() || harmless[entry.Message] {
 		return nil
 	}
 	values := zapcore.NewMapObjectEncoder()

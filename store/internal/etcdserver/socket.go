@@ -44,7 +44,9 @@ func newSocket(dataDir string) (socket, error) {
 	s = socket{path: filepath.Join(dir, "etcd.sock"), temporary: true}
 	if len(s.path) > maxSocketPath || !plainPath.MatchString(s.path) {
 		s.remove()
-		return socket{}, fmt.Errorf("the path %q does not suit a unix socket either; want at most %d characters of A-Z, a-z, 0-9 and /._-", s.path, maxSocketPath)
+		return socket{},
+			fmt.Errorf("the path %q does not suit a unix socket either; want at most %d characters of A-Z, a-z, 0-9 "+
+				"and /._-", s.path, maxSocketPath)
 	}
 	return s, nil
 }

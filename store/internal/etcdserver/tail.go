@@ -84,8 +84,8 @@ func (d *Dir) Committed() ([]Entry, error) {
 	return all, nil
 }
 
-// Confirmed returns up to which index each other server has said that the log is on its disk, by ID. It is empty if this
-// server does not lead, or if another one has started in this process since.
+// Confirmed returns up to which index each other server has said that the log is on its disk, by ID. It is empty if
+// this server does not lead, or if another one has started in this process since.
 func (s *Server) Confirmed() map[uint64]uint64 {
 	v := expvar.Get("raft.status")
 	if v == nil {

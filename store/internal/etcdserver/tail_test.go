@@ -31,7 +31,10 @@ func TestEntriesBeforeASnapshotAreNotCommitted(t *testing.T) {
 	}
 	save(2, 1, 4, 2) // the last two are not committed
 	index, term := uint64(10), uint64(3)
-	if err := log.SaveSnapshot(&walpb.Snapshot{Index: &index, Term: &term, ConfState: &raftpb.ConfState{}}); err != nil {
+	if err := log.SaveSnapshot(&walpb.Snapshot{
+		Index: &index, Term: &term,
+		ConfState: &raftpb.ConfState{},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	save(12, 11, 13, 3)

@@ -25,19 +25,23 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if Judge(e.Was, e.Is) == Another {
-		return fmt.Sprintf("data directory %q: it belongs to %s, and this machine is %s; if the directory is a copy, start this machine with an empty one: it gets its data from the others. "+
-			"If this machine was %s before, delete nothing: move the directory away, and tell the others with firn quorum replace %s %s; "+
-			"or, if all have new addresses, stop them and make a new one from it: firn quorum restore %s --as %s --data-dir DIR; see docs/quorum.md",
+		return fmt.Sprintf("data directory %q: it belongs to %s, and this machine is %s; if the directory is a copy, "+
+			"start this machine with an empty one: it gets its data from the others. "+
+			"If this machine was %s before, delete nothing: move the directory away, and tell the others with firn "+
+			"quorum replace %s %s; "+
+			"or, if all have new addresses, stop them and make a new one from it: firn quorum restore %s --as %s "+
+			"--data-dir DIR; see docs/quorum.md",
 			e.Dir, e.Was.words(), e.Is.Address, e.Was.Address, e.Was.Address, e.Is.Address, e.Dir, e.Is.Address)
 	}
-	return fmt.Sprintf("data directory %q: it is a copy, or was moved: it belongs to %s, and is now %s; use the original, or, if there is none that anybody uses, start once with --moved",
+	return fmt.Sprintf("data directory %q: it is a copy, or was moved: it belongs to %s, and is now %s; use the "+
+		"original, or, if there is none that anybody uses, start once with --moved",
 		e.Dir, e.Was.words(), e.Is.words())
 }
 
-// Enter has a data directory, given by an absolute path, belong to where it is, if Judge says that it does, or if it has no place yet. address is that
-// of the machine of a quorum; empty: of a node alone. moved says that the directory was moved and nobody uses the original:
-// it then belongs here, unless it is that of another machine of a quorum. The caller has locked the directory. An *Error is
-// returned when it does not belong here; after any error it is as before.
+// Enter has a data directory, given by an absolute path, belong to where it is, if Judge says that it does, or if it
+// has no place yet. address is that of the machine of a quorum; empty: of a node alone. moved says that the directory
+// was moved and nobody uses the original: it then belongs here, unless it is that of another machine of a quorum. The
+// caller has locked the directory. An *Error is returned when it does not belong here; after any error it is as before.
 func Enter(dir, address string, moved bool, log *slog.Logger) error {
 	was, err := read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,9 +58,11 @@ func Enter(dir, address string, moved bool, log *slog.Logger) error {
 	case v == Another || v == Copied && !moved:
 		return &Error{Dir: dir, Was: was, Is: is}
 	case v == Copied:
-		log.Warn("the data directory was moved, says --moved: it belongs here from now on", "from", was.words(), "to", is.words())
+		log.Warn("the data directory was moved, says --moved: it belongs here from now on", "from", was.words(),
+			"to", is.words())
 	case moved:
-		log.Warn("--moved is given, and the data directory was not moved; without the flag copies of it are refused", "data_dir", dir)
+		log.Warn("--moved is given, and the data directory was not moved; without the flag copies of it are refused",
+			"data_dir", dir)
 	}
 	if is == was {
 		return nil
@@ -90,7 +96,10 @@ func Assign(dir, address string) error { return write(dir, Place{Address: addres
 
 // here returns where a directory is now; the file with the place is not known yet.
 func here(dir, address string) Place {
-	p := Place{Address: address, Path: dir, Machine: machineID("/etc/machine-id", "/var/lib/dbus/machine-id", "/etc/hostid")}
+	p := Place{
+		Address: address, Path: dir,
+		Machine: machineID("/etc/machine-id", "/var/lib/dbus/machine-id", "/etc/hostid"),
+	}
 	if path, err := filepath.EvalSymlinks(dir); err == nil {
 		p.Path = path
 	}
@@ -124,13 +133,14 @@ func read(dir string) (p Place, err error) {
 		err = errors.New("it says nothing")
 	}
 	if err != nil {
-		return p, fmt.Errorf("the file %s says where the data directory belongs, and can't be read: %w; if the directory is no copy, delete the file", path, err)
+		return p, fmt.Errorf("the file %s says where the data directory belongs, and can't be read: %w; if the "+
+			"directory is no copy, delete the file", path, err)
 	}
 	return p, nil
 }
 
-// write replaces the file, so that after a crash it is there as before or as it should be. If the place has a path, it gets
-// the identity of the new file, which keeps it when it is renamed.
+// write replaces the file, so that after a crash it is there as before or as it should be. If the place has a path, it
+// gets the identity of the new file, which keeps it when it is renamed.
 func write(dir string, p Place) (err error) {
 	path := filepath.Join(dir, File)
 	temporary := path + ".new"

@@ -102,8 +102,10 @@ func TestEnterAMachine(t *testing.T) {
 	entered(t, dir, "ids-1:7420", false)
 	twin := copied(t, dir)
 	for _, moved := range []bool{false, true} {
-		refused(t, twin, "ids-2:7420", moved, "belongs to the machine ids-1:7420 of a quorum", "this machine is ids-2:7420", "start this machine with an empty one",
-			"delete nothing", "firn quorum replace ids-1:7420 ids-2:7420", "firn quorum restore "+twin+" --as ids-2:7420")
+		refused(t, twin, "ids-2:7420", moved, "belongs to the machine ids-1:7420 of a quorum",
+			"this machine is ids-2:7420", "start this machine with an empty one",
+			"delete nothing", "firn quorum replace ids-1:7420 ids-2:7420",
+			"firn quorum restore "+twin+" --as ids-2:7420")
 	}
 	refused(t, twin, "", false, "it is a copy, or was moved")
 	entered(t, twin, "ids-1:7420", false)

@@ -27,12 +27,18 @@ func TestJudge(t *testing.T) {
 		{"everything but the address: another host runs the machine", machine, everything, Here},
 		{"a restored directory, at its machine", Place{Address: "ids-1:7420"}, everything, Here},
 		{"the address", machine, func(p *Place) { p.Address = "ids-2:7420" }, Another},
-		{"a restored directory, at another machine", Place{Address: "ids-1:7420"}, func(p *Place) { p.Address = "ids-2:7420" }, Another},
+		{"a restored directory, at another machine", Place{Address: "ids-1:7420"}, func(p *Place) {
+			p.Address = "ids-2:7420"
+		}, Another},
 		{"its port", machine, func(p *Place) { p.Address = "ids-1:7421" }, Another},
 		{"one that was alone becomes the first of a quorum", alone, func(p *Place) { p.Address = "ids-1:7420" }, Here},
-		{"a copy of it becomes one, too", alone, func(p *Place) { p.Address, p.Inode, p.Born = "ids-2:7420", 13, 2000 }, Copied},
+		{"a copy of it becomes one, too", alone, func(p *Place) {
+			p.Address, p.Inode, p.Born = "ids-2:7420", 13, 2000
+		}, Copied},
 		{"the last of a quorum goes on alone", machine, func(p *Place) { p.Address = "" }, Here},
-		{"a copy of its directory goes on alone", machine, func(p *Place) { p.Address, p.Inode, p.Born = "", 13, 2000 }, Copied},
+		{"a copy of its directory goes on alone", machine, func(p *Place) {
+			p.Address, p.Inode, p.Born = "", 13, 2000
+		}, Copied},
 		{"a restored directory, alone", Place{Address: "ids-1:7420"}, func(p *Place) { *p = alone }, Copied},
 
 		// A node alone.
@@ -42,24 +48,38 @@ func TestJudge(t *testing.T) {
 		{"the device's number and the host's name", alone, func(p *Place) { p.Device, p.Host = 2065, "ids-9" }, Here},
 		{"the path: mv, or another bind mount", alone, func(p *Place) { p.Path = "/data" }, Here},
 		{"path and host's name", alone, func(p *Place) { p.Path, p.Host = "/data", "ids-9" }, Here},
-		{"the machine ID: the system was installed again, or a pod runs elsewhere", alone, func(p *Place) { p.Machine = "b2" }, Here},
+		{"the machine ID: the system was installed again, or a pod runs elsewhere", alone, func(p *Place) {
+			p.Machine = "b2"
+		}, Here},
 		{"the same, and the device's number", alone, func(p *Place) { p.Machine, p.Device = "b2", 2065 }, Here},
-		{"a container without a machine ID gets another name", alone.with(func(p *Place) { p.Machine = "" }), func(p *Place) { p.Host = "4f1c" }, Here},
-		{"and another number of the device", alone.with(func(p *Place) { p.Machine = "" }), func(p *Place) { p.Host, p.Device = "4f1c", 2065 }, Here},
+		{"a container without a machine ID gets another name", alone.with(func(p *Place) {
+			p.Machine = ""
+		}), func(p *Place) { p.Host = "4f1c" }, Here},
+		{"and another number of the device", alone.with(func(p *Place) { p.Machine = "" }), func(p *Place) {
+			p.Host, p.Device = "4f1c", 2065
+		}, Here},
 		{"the file system does not tell any more when it was made", alone, func(p *Place) { p.Born = 0 }, Here},
 		{"it tells now", alone.with(func(p *Place) { p.Born = 0 }), func(p *Place) { p.Born = 5 }, Here},
 
-		{"cp -r beside the original: another inode", alone, func(p *Place) { p.Inode, p.Path, p.Born = 13, "/copy", 2000 }, Copied},
+		{"cp -r beside the original: another inode", alone, func(p *Place) {
+			p.Inode, p.Path, p.Born = 13, "/copy", 2000
+		}, Copied},
 		{"a file system that gives new inodes when it is mounted", alone, func(p *Place) { p.Inode = 13 }, Here},
 		{"the same, and another path", alone, func(p *Place) { p.Inode, p.Path = 13, "/copy" }, Copied},
 		{"the same, and another device", alone, func(p *Place) { p.Inode, p.Device = 13, 66 }, Copied},
 		{"the same, on another host", alone, func(p *Place) { p.Inode, p.Host = 13, "ids-9" }, Copied},
-		{"the same, and nobody knows when the file was made", alone.with(func(p *Place) { p.Born = 0 }), func(p *Place) { p.Inode = 13 }, Copied},
+		{"the same, and nobody knows when the file was made", alone.with(func(p *Place) {
+			p.Born = 0
+		}), func(p *Place) { p.Inode = 13 }, Copied},
 		{"the same, and it is not told any more", alone, func(p *Place) { p.Inode, p.Born = 13, 0 }, Copied},
 		{"cp -r in its place", alone, func(p *Place) { p.Inode, p.Born = 13, 2000 }, Copied},
 		{"a copy on another file system that has the same inode", alone, func(p *Place) { p.Born = 2000 }, Copied},
-		{"a snapshot of the file system beside it", alone, func(p *Place) { p.Device, p.Path = 66, "/snapshots/1" }, Copied},
-		{"the clone of a machine's disk, in a new machine", alone, func(p *Place) { p.Host, p.Machine = "ids-2", "b2" }, Copied},
+		{"a snapshot of the file system beside it", alone, func(p *Place) {
+			p.Device, p.Path = 66, "/snapshots/1"
+		}, Copied},
+		{"the clone of a machine's disk, in a new machine", alone, func(p *Place) {
+			p.Host, p.Machine = "ids-2", "b2"
+		}, Copied},
 		{"everything", alone, everything, Copied},
 	} {
 		if got := Judge(c.was, c.was.with(c.changed)); got != c.want {
@@ -90,7 +110,10 @@ func TestMachineID(t *testing.T) {
 		t.Errorf("of %s: %q; want 16 other digits", id, whole)
 	}
 	uuid := fmt.Sprintf("%s-%s-%s-%s-%s", id[:8], id[8:12], id[12:16], id[16:20], id[20:])
-	none := []string{filepath.Join(dir, "missing"), file("empty", ""), file("image", "uninitialized\n"), file("short", "abc")}
+	none := []string{
+		filepath.Join(dir, "missing"), file("empty", ""), file("image", "uninitialized\n"),
+		file("short", "abc"),
+	}
 	if got := machineID(append(none, file("uuid", uuid))...); got != whole {
 		t.Errorf("of %s, after files without one: %q; want %q", uuid, got, whole)
 	}

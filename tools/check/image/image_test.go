@@ -74,14 +74,18 @@ func TestImage(t *testing.T) {
 		RepoTags []string
 		Layers   []string
 	}
-	if err := json.Unmarshal(saved["manifest.json"], &manifest); err != nil || len(manifest) != 1 || len(manifest[0].Layers) != 1 || !slices.Equal(manifest[0].RepoTags, []string{"firn:0.1.0", "firn:latest"}) {
+	if err := json.Unmarshal(saved["manifest.json"], &manifest); err != nil || len(manifest) != 1 ||
+		len(manifest[0].Layers) != 1 || !slices.Equal(manifest[0].RepoTags, []string{"firn:0.1.0", "firn:latest"}) {
 		t.Fatalf("%v: %s", err, saved["manifest.json"])
 	}
 	config := string(saved[manifest[0].Config])
 	for _, want := range []string{
-		`"architecture":"arm64","os":"linux"`, `"User":"65532:65532"`, `"ExposedPorts":{"53/udp":{},"8080/tcp":{}}`, `"Volumes":{"/var/lib/firn":{}}`,
-		`"Entrypoint":["/usr/bin/firn"],"Cmd":["serve"]`, `"WorkingDir":"/var/lib/firn"`, `"Healthcheck":{"Test":["CMD","/usr/bin/firn","health"],"Interval":10000000000}`,
-		`"org.opencontainers.image.revision":"663a986"`, `"org.opencontainers.image.version":"v0.1.0"`, `"created":"2026-11-23T`,
+		`"architecture":"arm64","os":"linux"`, `"User":"65532:65532"`, `"ExposedPorts":{"53/udp":{},"8080/tcp":{}}`,
+		`"Volumes":{"/var/lib/firn":{}}`,
+		`"Entrypoint":["/usr/bin/firn"],"Cmd":["serve"]`, `"WorkingDir":"/var/lib/firn"`,
+		`"Healthcheck":{"Test":["CMD","/usr/bin/firn","health"],"Interval":10000000000}`,
+		`"org.opencontainers.image.revision":"663a986"`, `"org.opencontainers.image.version":"v0.1.0"`,
+		`"created":"2026-11-23T`,
 	} {
 		if !strings.Contains(config, want) {
 			t.Errorf("the configuration lacks %s:\n%s", want, config)

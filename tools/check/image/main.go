@@ -1,11 +1,11 @@
-// Image makes a container image by the Dockerfile that firn gen docker prints, without Docker: a file for docker load and
-// podman load. It knows the instructions that this Dockerfile has, and refuses any other.
+// Image makes a container image by the Dockerfile that firn gen docker prints, without Docker: a file for docker load
+// and podman load. It knows the instructions that this Dockerfile has, and refuses any other.
 //
 //	image NAME PLATFORM VERSION REVISION BINARY < Dockerfile > firn_image.tar
 //
-// The file is what docker save writes: every version of docker, podman and containerd reads that, and a configuration as
-// only OCI has it could not name the health check. The same input gives the same bytes: all times are SOURCE_DATE_EPOCH,
-// and the authorities are those of a module, not of this machine.
+// The file is what docker save writes: every version of docker, podman and containerd reads that, and a configuration
+// as only OCI has it could not name the health check. The same input gives the same bytes: all times are
+// SOURCE_DATE_EPOCH, and the authorities are those of a module, not of this machine.
 package main
 
 import (
@@ -64,8 +64,10 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	b := newBuilder(at, map[string][]byte{"firn": binary, "ca-certificates.crt": authorities})
 	b.image.Platform = ocispec.Platform{OS: system, Architecture: architecture}
 	b.image.Config.Labels = map[string]string{
-		ocispec.AnnotationTitle: "firn", ocispec.AnnotationLicenses: "Apache-2.0", ocispec.AnnotationSource: "https://github.com/firn-id/firn",
-		ocispec.AnnotationVersion: args[2], ocispec.AnnotationRevision: args[3], ocispec.AnnotationCreated: at.Format(time.RFC3339),
+		ocispec.AnnotationTitle: "firn", ocispec.AnnotationLicenses: "Apache-2.0",
+		ocispec.AnnotationSource:  "https://github.com/firn-id/firn",
+		ocispec.AnnotationVersion: args[2], ocispec.AnnotationRevision: args[3],
+		ocispec.AnnotationCreated: at.Format(time.RFC3339),
 	}
 	if err := b.follow(in); err != nil {
 		return err
@@ -73,8 +75,8 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	return b.save(out, args[0])
 }
 
-// roots returns the authorities that Mozilla trusts, as PEM. Those that it trusts for some certificates only are left out:
-// a file can't say which.
+// roots returns the authorities that Mozilla trusts, as PEM. Those that it trusts for some certificates only are left
+// out: a file can't say which.
 func roots() ([]byte, error) {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
@@ -177,7 +179,8 @@ func set(names map[string]struct{}, more []string, ending string) map[string]str
 // copy copies one file, with its mode.
 func (b *builder) copy(c *instructions.CopyCommand) error {
 	mode, err := strconv.ParseInt(c.Chmod, 8, 64)
-	if err != nil || c.From+c.Chown != "" || len(c.SourcePaths) != 1 || len(c.SourceContents) != 0 || strings.HasSuffix(c.DestPath, "/") {
+	if err != nil || c.From+c.Chown != "" || len(c.SourcePaths) != 1 || len(c.SourceContents) != 0 ||
+		strings.HasSuffix(c.DestPath, "/") {
 		return errors.New("want COPY --chmod=MODE FILE FILE")
 	}
 	content, ok := b.context[c.SourcePaths[0]]
@@ -187,7 +190,10 @@ func (b *builder) copy(c *instructions.CopyCommand) error {
 	if err := b.directory(path.Dir(c.DestPath), ""); err != nil {
 		return err
 	}
-	if err := b.add(&tar.Header{Typeflag: tar.TypeReg, Name: c.DestPath[1:], Mode: mode, Size: int64(len(content))}); err != nil {
+	if err := b.add(&tar.Header{
+		Typeflag: tar.TypeReg, Name: c.DestPath[1:], Mode: mode,
+		Size: int64(len(content)),
+	}); err != nil {
 		return err
 	}
 	_, err = b.files.Write(content)
@@ -217,8 +223,8 @@ func (b *builder) add(header *tar.Header) error {
 	return b.files.WriteHeader(header)
 }
 
-// save writes the image under a name such as firn:0.1.0, and as firn:latest. Only the layer is compressed: podman takes no
-// file that is compressed as a whole.
+// save writes the image under a name such as firn:0.1.0, and as firn:latest. Only the layer is compressed: podman takes
+// no file that is compressed as a whole.
 func (b *builder) save(out io.Writer, name string) error {
 	base, _, _ := strings.Cut(name, ":")
 	b.image.RootFS = ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(b.layer.Bytes())}}
@@ -241,7 +247,11 @@ func (b *builder) save(out io.Writer, name string) error {
 		RepoTags []string
 		Layers   []string
 	}
-	of := entry{fmt.Sprintf("%x.json", sha256.Sum256(config)), []string{name, base + ":latest"}, []string{fmt.Sprintf("%x.tar.gz", sha256.Sum256(layer.Bytes()))}}
+	of := entry{
+		fmt.Sprintf("%x.json", sha256.Sum256(config)),
+		[]string{name, base + ":latest"},
+		[]string{fmt.Sprintf("%x.tar.gz", sha256.Sum256(layer.Bytes()))},
+	}
 	manifest, err := json.Marshal([]entry{of})
 	if err != nil {
 		return err
@@ -251,7 +261,10 @@ func (b *builder) save(out io.Writer, name string) error {
 		name    string
 		content []byte
 	}{{"manifest.json", manifest}, {of.Config, config}, {of.Layers[0], layer.Bytes()}} {
-		header := tar.Header{Typeflag: tar.TypeReg, Name: file.name, Mode: 0o644, Size: int64(len(file.content)), ModTime: b.at, Format: tar.FormatPAX}
+		header := tar.Header{
+			Typeflag: tar.TypeReg, Name: file.name, Mode: 0o644, Size: int64(len(file.content)),
+			ModTime: b.at, Format: tar.FormatPAX,
+		}
 		if err := all.WriteHeader(&header); err != nil {
 			return err
 		}

@@ -103,7 +103,8 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	perSecond := strconv.FormatFloat(e.Rate, 'f', -1, 64)
 	if e.RetryAfter == 0 {
-		return fmt.Sprintf("the token %q allows %s IDs per second, and at most as many in one call; ask for fewer", e.Caller, perSecond)
+		return fmt.Sprintf("the token %q allows %s IDs per second, and at most as many in one call; ask for fewer",
+			e.Caller, perSecond)
 	}
 	return fmt.Sprintf("the token %q allows %s IDs per second; try again in %v", e.Caller, perSecond, e.RetryAfter)
 }
@@ -115,13 +116,14 @@ func (*LimitError) Reason() string { return string(codes.RateLimited) }
 type Caller struct {
 	name       string
 	rights     Right
-	sequencers []string               // patterns; nil: all
-	prefixes   []string               // patterns of those that it may give to sequencers; nil: none if sequencers are limited, else all
-	quota      int                    // how many there may be of its sequencers when it creates one; 0: see Quota
-	limit      *rate.Limiter          // nil: none
-	local      *Secret                // that it would need and did not send; nil: none
-	calls      *atomic.Int64          // that go on; nil: not counted
-	sent       atomic.Pointer[string] // the token itself, once somebody has sent it; nil: none, or nobody has
+	sequencers []string // patterns; nil: all
+	// patterns of those that it may give to sequencers; nil: none if sequencers are limited, else all
+	prefixes []string
+	quota    int                    // how many there may be of its sequencers when it creates one; 0: see Quota
+	limit    *rate.Limiter          // nil: none
+	local    *Secret                // that it would need and did not send; nil: none
+	calls    *atomic.Int64          // that go on; nil: not counted
+	sent     atomic.Pointer[string] // the token itself, once somebody has sent it; nil: none, or nobody has
 }
 
 var (
@@ -158,8 +160,8 @@ type DeniedError struct {
 func (e *DeniedError) Error() string { return e.Err.Error() }
 func (e *DeniedError) Unwrap() error { return e.Err }
 
-// May returns nil when the caller has one of the rights for a sequencer. An empty name stands for the cluster and all of its
-// sequencers. Otherwise a *DeniedError is returned that says what is missing.
+// May returns nil when the caller has one of the rights for a sequencer. An empty name stands for the cluster and all
+// of its sequencers. Otherwise a *DeniedError is returned that says what is missing.
 func (c *Caller) May(r Right, sequencer string) error {
 	if err := c.may(r, sequencer); err != nil {
 		return &DeniedError{c.Name(), sequencer, err}
@@ -186,12 +188,14 @@ func (c *Caller) may(r Right, sequencer string) error {
 	case c.sequencers == nil:
 		return nil
 	case sequencer == "":
-		return forbidden("the token %q allows the sequencers %s only, and this call concerns all", c.name, strings.Join(c.sequencers, ", "))
+		return forbidden("the token %q allows the sequencers %s only, and this call concerns all", c.name,
+			strings.Join(c.sequencers, ", "))
 	}
 	if matches(c.sequencers, sequencer) {
 		return nil
 	}
-	return forbidden("the token %q allows the sequencers %s, not %.100q", c.name, strings.Join(c.sequencers, ", "), sequencer)
+	return forbidden("the token %q allows the sequencers %s, not %.100q", c.name,
+		strings.Join(c.sequencers, ", "), sequencer)
 }
 
 func matches(patterns []string, text string) bool {
@@ -205,14 +209,19 @@ func matches(patterns []string, text string) bool {
 // *DeniedError is returned.
 func (c *Caller) MayPrefix(sequencer, prefix string) error {
 	switch {
-	case prefix == "" || c != nil && c.prefixes == nil && c.sequencers == nil || c != nil && matches(c.prefixes, prefix):
+	case prefix == "" || c != nil && c.prefixes == nil && c.sequencers == nil ||
+		c != nil && matches(c.prefixes, prefix):
 		return nil
 	case c == nil:
 		return &DeniedError{"", sequencer, ErrNoToken}
 	case c.prefixes == nil:
-		return &DeniedError{c.name, sequencer, forbidden("the token %q allows some sequencers only, and no prefixes; its entry can name some", c.name)}
+		return &DeniedError{
+			c.name, sequencer,
+			forbidden("the token %q allows some sequencers only, and no prefixes; its entry can name some", c.name),
+		}
 	default:
-		return &DeniedError{c.name, sequencer, forbidden("the token %q allows the prefixes %s, not %.100q", c.name, strings.Join(c.prefixes, ", "), prefix)}
+		return &DeniedError{c.name, sequencer, forbidden("the token %q allows the prefixes %s, not %.100q", c.name,
+			strings.Join(c.prefixes, ", "), prefix)}
 	}
 }
 
@@ -240,8 +249,8 @@ func (c *Caller) MayAttachOnDemand(sequencer string) error {
 	return c.May(Attach|Admin, sequencer)
 }
 
-// Begin counts a call of a token until End, and is false beyond seven eighths of so many in all, and at least one: one token
-// leaves room for others.
+// Begin counts a call of a token until End, and is false beyond seven eighths of so many in all, and at least one: one
+// token leaves room for others.
 func (c *Caller) Begin(all int) bool {
 	if c == nil || c.calls == nil || c.calls.Add(1) <= max(1, int64(all)*7/8) {
 		return true

@@ -37,9 +37,18 @@ func TestMay(t *testing.T) {
 		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "invoices-", ""},
 		{&Caller{name: "a", rights: All, sequencers: some}, Admin, "invoices-eu", ""},
 		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "log1", ""},
-		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "log", `the token "a" allows the sequencers orders, invoices-*, log?, not "log"`},
-		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "orders2", `the token "a" allows the sequencers orders, invoices-*, log?, not "orders2"`},
-		{&Caller{name: "a", rights: All, sequencers: some}, Admin, "", `the token "a" allows the sequencers orders, invoices-*, log? only, and this call concerns all`},
+		{
+			&Caller{name: "a", rights: All, sequencers: some}, Issue, "log",
+			`the token "a" allows the sequencers orders, invoices-*, log?, not "log"`,
+		},
+		{
+			&Caller{name: "a", rights: All, sequencers: some}, Issue, "orders2",
+			`the token "a" allows the sequencers orders, invoices-*, log?, not "orders2"`,
+		},
+		{
+			&Caller{name: "a", rights: All, sequencers: some}, Admin, "",
+			`the token "a" allows the sequencers orders, invoices-*, log? only, and this call concerns all`,
+		},
 		{&Caller{name: "a", rights: Issue, sequencers: some}, Admin, "orders", `the token "a" allows issue, not admin`},
 	} {
 		err := tt.caller.May(tt.right, tt.sequencer)
@@ -63,7 +72,10 @@ func TestWhoMayAttach(t *testing.T) {
 		{&Caller{name: "a", rights: Issue | Attach}, ""},
 		{&Caller{name: "a", rights: Admin}, ""},
 		{&Caller{name: "a", rights: Issue | Attach, sequencers: some}, ""},
-		{&Caller{name: "a", rights: Issue | Attach, sequencers: []string{"other"}}, `the token "a" allows the sequencers other, not "orders"`},
+		{
+			&Caller{name: "a", rights: Issue | Attach, sequencers: []string{"other"}},
+			`the token "a" allows the sequencers other, not "orders"`,
+		},
 	} {
 		if err := tt.caller.MayAttachOnDemand("orders"); text(err) != tt.want {
 			t.Errorf("%+v: %v; want %q", tt.caller, err, tt.want)
@@ -74,7 +86,8 @@ func TestWhoMayAttach(t *testing.T) {
 	}
 }
 
-// Whom a token limits to some sequencers may give them only the prefixes, and have only as many, as it says or by default.
+// Whom a token limits to some sequencers may give them only the prefixes, and have only as many, as it says or by
+// default.
 func TestWhatCallersMayCreate(t *testing.T) {
 	some := []string{"inv-*"}
 	for _, tt := range []struct {
@@ -86,7 +99,10 @@ func TestWhatCallersMayCreate(t *testing.T) {
 		{&Caller{name: "a", rights: All}, "*", "[] 0"},
 		{&Caller{name: "a", rights: All, prefixes: []string{"inv"}, quota: 5}, "inv", "[] 5"},
 		{&Caller{name: "a", rights: All, sequencers: some}, "", "[inv-*] 100"},
-		{&Caller{name: "a", rights: All, sequencers: some, prefixes: []string{"bill", "in*"}, quota: 2000}, "inv", "[inv-*] 2000"},
+		{
+			&Caller{name: "a", rights: All, sequencers: some, prefixes: []string{"bill", "in*"}, quota: 2000}, "inv",
+			"[inv-*] 2000",
+		},
 		{&Caller{name: "a", rights: All, sequencers: some, prefixes: []string{"*"}}, "*", "[inv-*] 100"},
 		{nil, "", "[] 0"},
 	} {
@@ -96,7 +112,8 @@ func TestWhatCallersMayCreate(t *testing.T) {
 				t.Errorf("%+v: the prefix %q: %v", tt.caller, prefix, err)
 			}
 			var denied *DeniedError
-			if err != nil && (!errors.As(err, &denied) || denied.Sequencer != "inv-1" || denied.Caller != tt.caller.Name() || !isRefusal(err)) {
+			if err != nil && (!errors.As(err, &denied) || denied.Sequencer != "inv-1" ||
+				denied.Caller != tt.caller.Name() || !isRefusal(err)) {
 				t.Errorf("%+v: %+v", tt.caller, err)
 			}
 		}
@@ -119,13 +136,17 @@ func text(err error) string {
 
 func TestNilMayDoNothing(t *testing.T) {
 	var nobody *Caller
-	if nobody.Name() != "" || !errors.Is(nobody.May(Issue, "orders"), ErrUnauthenticated) || !errors.Is(nobody.Spend(1), ErrUnauthenticated) {
+	if nobody.Name() != "" || !errors.Is(nobody.May(Issue, "orders"), ErrUnauthenticated) ||
+		!errors.Is(nobody.Spend(1), ErrUnauthenticated) {
 		t.Errorf("nil is %q, may %v and spends %v", nobody.Name(), nobody.May(Issue, "orders"), nobody.Spend(1))
 	}
 }
 
 func TestRightsHaveNames(t *testing.T) {
-	for r, want := range map[Right]string{Issue: "issue", Admin: "admin", All: "issue, open, attach and admin", Issue | Admin: "issue and admin", 0: "Right(0)", 16: "Right(16)"} {
+	for r, want := range map[Right]string{
+		Issue: "issue", Admin: "admin", All: "issue, open, attach and admin",
+		Issue | Admin: "issue and admin", 0: "Right(0)", 16: "Right(16)",
+	} {
 		if r.String() != want {
 			t.Errorf("%d is %v, want %s", uint8(r), r, want)
 		}
@@ -142,7 +163,8 @@ func TestSpend(t *testing.T) {
 			if text == "" && err == nil {
 				return
 			}
-			if !errors.As(err, &limit) || limit.RetryAfter != retryAfter || limit.Rate != 1000 || limit.Caller != "a" || err.Error() != text {
+			if !errors.As(err, &limit) || limit.RetryAfter != retryAfter || limit.Rate != 1000 || limit.Caller != "a" ||
+				err.Error() != text {
 				t.Errorf("Spend(%d) = %+v, %[2]v; want %v, %q", n, err, retryAfter, text)
 			}
 		}
@@ -169,7 +191,8 @@ func TestWaitingIsEnough(t *testing.T) {
 				t.Fatal(err)
 			}
 			var limit *LimitError
-			if err := c.Spend(1); !errors.As(err, &limit) || limit.RetryAfter%time.Millisecond != 0 || limit.RetryAfter > 24*time.Hour {
+			if err := c.Spend(1); !errors.As(err, &limit) || limit.RetryAfter%time.Millisecond != 0 ||
+				limit.RetryAfter > 24*time.Hour {
 				t.Fatalf("%v: %+v", r, err)
 			}
 			time.Sleep(limit.RetryAfter)
@@ -182,7 +205,8 @@ func TestWaitingIsEnough(t *testing.T) {
 
 func TestWaitsAreAMillisecondToADay(t *testing.T) {
 	for seconds, want := range map[float64]time.Duration{
-		-1: time.Millisecond, 0: time.Millisecond, 1e-9: time.Millisecond, 0.0011: 2 * time.Millisecond, 1: time.Second, 1e300: 24 * time.Hour, math.Inf(1): 24 * time.Hour,
+		-1: time.Millisecond, 0: time.Millisecond, 1e-9: time.Millisecond, 0.0011: 2 * time.Millisecond, 1: time.Second,
+		1e300: 24 * time.Hour, math.Inf(1): 24 * time.Hour,
 	} {
 		if got := wait(seconds); got != want {
 			t.Errorf("%v s: %v, want %v", seconds, got, want)
@@ -200,7 +224,8 @@ func TestWithoutALimitAnyNumberCanBeSpent(t *testing.T) {
 
 func TestLargeRatesAreWrittenOut(t *testing.T) {
 	err := &LimitError{Caller: "a", Rate: 25_000_000}
-	if want := `the token "a" allows 25000000 IDs per second, and at most as many in one call; ask for fewer`; err.Error() != want {
+	if want := `the token "a" allows 25000000 IDs per second, and at most as many in one call; ask ` +
+		`for fewer`; err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -16,24 +16,27 @@ const (
 	maxRate    = 1_000_000_000
 	maxQuota   = 1_000_000
 
-	// maxPatterns is how many bytes the patterns of an entry's sequencers may have together: they stand in the log with each
-	// sequencer that its caller creates.
+	// maxPatterns is how many bytes the patterns of an entry's sequencers may have together: they stand in the log with
+	// each sequencer that its caller creates.
 	maxPatterns = 16 << 10
 )
 
 // Entry is one token in a file of tokens, which is a list of them in YAML.
 type Entry struct {
-	Name       string   `json:"name" yaml:"name"`                                      // as CheckName wants it; no other entry's
-	SHA256     string   `json:"sha256" yaml:"sha256"`                                  // of the token: Hash; no other entry's
-	Allow      []string `json:"allow" yaml:"allow,flow"`                               // rights, at least one
-	Sequencers []string `json:"sequencers,omitempty" yaml:"sequencers,flow,omitempty"` // patterns of path.Match; none: all
-	Prefixes   []string `json:"prefixes,omitempty" yaml:"prefixes,flow,omitempty"`     // patterns, see Caller.MayPrefix
-	Quota      int      `json:"quota,omitempty" yaml:"quota,omitempty"`                // sequencers, see Caller.Quota
-	Rate       float64  `json:"rate,omitempty" yaml:"rate,omitempty"`                  // IDs per second; zero: no limit
+	// as CheckName wants it; no other entry's
+	Name string `json:"name" yaml:"name"`
+	// of the token: Hash; no other entry's
+	SHA256 string   `json:"sha256" yaml:"sha256"`
+	Allow  []string `json:"allow" yaml:"allow,flow"` // rights, at least one
+	// patterns of path.Match; none: all
+	Sequencers []string `json:"sequencers,omitempty" yaml:"sequencers,flow,omitempty"`
+	Prefixes   []string `json:"prefixes,omitempty" yaml:"prefixes,flow,omitempty"` // patterns, see Caller.MayPrefix
+	Quota      int      `json:"quota,omitempty" yaml:"quota,omitempty"`            // sequencers, see Caller.Quota
+	Rate       float64  `json:"rate,omitempty" yaml:"rate,omitempty"`              // IDs per second; zero: no limit
 }
 
-// CheckName returns an error unless a name has 1 to 100 printable characters without spaces. It must not look like a token,
-// as it stands in logs and errors.
+// CheckName returns an error unless a name has 1 to 100 printable characters without spaces. It must not look like a
+// token, as it stands in logs and errors.
 func CheckName(name string) error {
 	const want = "want 1 to 100 printable characters without spaces"
 	switch {
@@ -50,7 +53,9 @@ func CheckName(name string) error {
 }
 
 func printable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return r == ' ' || !unicode.IsPrint(r)
+	})
 }
 
 // ParseRight reads the name of one right: issue, open, attach or admin.
@@ -63,8 +68,8 @@ func ParseRight(text string) (Right, error) {
 	return 0, fmt.Errorf("%s is not a right; want issue, open, attach or admin", shown(text))
 }
 
-// CheckPattern returns an error unless a text of 1 to 1000 bytes is a pattern of sequencers' names as path.Match has them:
-// * stands for any characters, ? for any one, and [a-z] for one of some.
+// CheckPattern returns an error unless a text of 1 to 1000 bytes is a pattern of sequencers' names as path.Match has
+// them: * stands for any characters, ? for any one, and [a-z] for one of some.
 func CheckPattern(pattern string) error {
 	return checkPattern(pattern, "want the name of a sequencer, or a pattern such as orders-*")
 }

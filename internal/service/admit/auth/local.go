@@ -12,16 +12,16 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-// Look is the right to look at the cluster without changing it. Admin includes it. It has no name in a file of tokens: it is
-// for callers of a listener with a Secret who do not send that.
+// Look is the right to look at the cluster without changing it. Admin includes it. It has no name in a file of tokens:
+// it is for callers of a listener with a Secret who do not send that.
 const Look Right = 1 << 7
 
 // LocalSecret is the name of callers who send a Secret. No token can have it.
 const LocalSecret = "(local secret)"
 
-// Secret lets its owner administer by a listener without tokens. Each process has a new one and writes it into a file that
-// only the process's user can read, so that this user and root can administer. Make it with NewSecret. Its methods are
-// safe for concurrent use.
+// Secret lets its owner administer by a listener without tokens. Each process has a new one and writes it into a file
+// that only the process's user can read, so that this user and root can administer. Make it with NewSecret. Its methods
+// are safe for concurrent use.
 type Secret struct {
 	token         string
 	sum           [sha256.Size]byte
@@ -44,7 +44,8 @@ func NewSecret() *Secret {
 // Token is the secret itself.
 func (s *Secret) Token() string { return s.token }
 
-// Kept says which file the secret is in, or why it could not be written to one: then nobody can administer by this listener.
+// Kept says which file the secret is in, or why it could not be written to one: then nobody can administer by this
+// listener.
 func (s *Secret) Kept(file string, err error) {
 	if err != nil {
 		file = ""
@@ -53,7 +54,8 @@ func (s *Secret) Kept(file string, err error) {
 }
 
 // ErrNotKept is returned for a change before Kept was called.
-var ErrNotKept = reason.New(string(codes.NotReady), "this node is starting and has not written the secret for administrators yet; try again")
+var ErrNotKept = reason.New(string(codes.NotReady),
+	"this node is starting and has not written the secret for administrators yet; try again")
 
 // SecretError is returned for a change without the secret. It is an ErrUnauthenticated.
 type SecretError struct {
@@ -65,11 +67,13 @@ type SecretError struct {
 func (e *SecretError) Error() string {
 	switch {
 	case e.Err != nil:
-		return fmt.Sprintf("nobody can administer this node: it could not write its secret to a file (%v); start firn serve with --tokens", e.Err)
+		return fmt.Sprintf("nobody can administer this node: it could not write its secret to a file (%v); start firn "+
+			"serve with --tokens", e.Err)
 	case e.Wrong:
 		return fmt.Sprintf("wrong secret: send the one in %s, which is new at each start of the node", e.File)
 	default:
-		return fmt.Sprintf("changes need the secret in %s, which only its owner and root can read: firn commands find it themselves, "+
+		return fmt.Sprintf("changes need the secret in %s, which only its owner and root can read: firn commands find "+
+			"it themselves, "+
 			"other programs send its first line as `Authorization: Bearer ...`", e.File)
 	}
 }
@@ -146,7 +150,8 @@ func (s *Secret) Login(code string) (token string, err error) {
 	case c == nil:
 		return "", badLogin("unknown login address: it is incomplete, or from an earlier start of the node")
 	case c.used:
-		return "", badLogin("this login address was used already, and works only once; if that was not you, restart the node")
+		return "", badLogin("this login address was used already, and works only once; if that was not you, restart " +
+			"the node")
 	case time.Now().After(c.until):
 		return "", badLogin("this login address has expired: it works for %v", LoginWithin)
 	}

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Without tokens whoever comes by a trusted listener may look and take IDs; to change something the secret is wanted, and
-// that is told with where it is.
+// Without tokens whoever comes by a trusted listener may look and take IDs; to change something the secret is wanted,
+// and that is told with where it is.
 func TestSecret(t *testing.T) {
 	s := NewSecret()
 	e := Policy{Trusted: true, Secret: s}
 	who, err := e.Admit("")
-	if err != nil || who.May(Look, "") != nil || who.May(Look, "orders") != nil || who.May(Issue, "orders") != nil || who.Name() != "" {
+	if err != nil || who.May(Look, "") != nil || who.May(Look, "orders") != nil || who.May(Issue, "orders") != nil ||
+		who.Name() != "" {
 		t.Errorf("who shows nothing is %v, %v", who, err)
 	}
 	if err := who.May(Admin, "orders"); !errors.Is(err, ErrNotKept) || errors.Is(err, ErrUnauthenticated) {
@@ -22,7 +23,8 @@ func TestSecret(t *testing.T) {
 	}
 	s.Kept("/data/admin.token", nil)
 	var missing *SecretError
-	if err := who.May(Admin, "orders"); !errors.Is(err, ErrUnauthenticated) || !errors.As(err, &missing) || missing.File != "/data/admin.token" || missing.Wrong {
+	if err := who.May(Admin, "orders"); !errors.Is(err, ErrUnauthenticated) || !errors.As(err, &missing) ||
+		missing.File != "/data/admin.token" || missing.Wrong {
 		t.Errorf("who shows nothing changes something: %v", err)
 	}
 	owner, err := e.Admit(s.Token())
@@ -30,12 +32,14 @@ func TestSecret(t *testing.T) {
 		t.Errorf("who shows the secret is %v, %v", owner, err)
 	}
 	for _, wrong := range []string{NewSecret().Token(), s.Token()[1:], s.Token() + "x", strings.ToUpper(s.Token())} {
-		if who, err := e.Admit(wrong); who != nil || !errors.Is(err, ErrUnauthenticated) || !errors.As(err, &missing) || !missing.Wrong || strings.Contains(err.Error(), s.Token()) {
+		if who, err := e.Admit(wrong); who != nil || !errors.Is(err, ErrUnauthenticated) || !errors.As(err, &missing) ||
+			!missing.Wrong || strings.Contains(err.Error(), s.Token()) {
 			t.Errorf("%s is %v, %v", wrong, who, err)
 		}
 	}
 	s.Kept("", errors.New("read-only file system"))
-	if err := who.May(Admin, "orders"); !errors.As(err, &missing) || missing.File != "" || !strings.Contains(err.Error(), "read-only file system") || !strings.Contains(err.Error(), "--tokens") {
+	if err := who.May(Admin, "orders"); !errors.As(err, &missing) || missing.File != "" ||
+		!strings.Contains(err.Error(), "read-only file system") || !strings.Contains(err.Error(), "--tokens") {
 		t.Errorf("where it can't be written: %v", err)
 	}
 	if LocalSecret != strings.TrimSpace(LocalSecret) || CheckName(LocalSecret) == nil {
@@ -55,7 +59,8 @@ func TestSecret(t *testing.T) {
 // Who may administer may look; who may take IDs may not.
 func TestLook(t *testing.T) {
 	admin, shop := &Caller{name: "a", rights: Admin}, &Caller{name: "b", rights: Issue}
-	if admin.May(Look, "") != nil || !errors.Is(shop.May(Look, ""), ErrForbidden) || !strings.Contains(text(shop.May(Look, "")), "not admin") {
+	if admin.May(Look, "") != nil || !errors.Is(shop.May(Look, ""), ErrForbidden) ||
+		!strings.Contains(text(shop.May(Look, "")), "not admin") {
 		t.Errorf("an administrator looks: %v; another: %v", admin.May(Look, ""), shop.May(Look, ""))
 	}
 	if _, err := ParseRight("look"); err == nil {
@@ -70,7 +75,8 @@ func TestLogin(t *testing.T) {
 		says := func(code, want string) {
 			t.Helper()
 			token, err := s.Login(code)
-			if token != "" || !errors.Is(err, ErrUnauthenticated) || !strings.Contains(text(err), want) || strings.Contains(text(err), code) && code != "" {
+			if token != "" || !errors.Is(err, ErrUnauthenticated) || !strings.Contains(text(err), want) ||
+				strings.Contains(text(err), code) && code != "" {
 				t.Errorf("%q logs in: %q, %v; want that it %s", code, token, err, want)
 			}
 		}

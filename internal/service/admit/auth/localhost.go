@@ -12,9 +12,9 @@ func Loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// LocalHost tells whether the host of a request, with or without a port, is an IP address or "localhost". Any other name
-// may be one that a page on the web has made resolve to 127.0.0.1. A listener that trusts users of this machine refuses
-// those.
+// LocalHost tells whether the host of a request, with or without a port, is an IP address or "localhost". Any other
+// name may be one that a page on the web has made resolve to 127.0.0.1. A listener that trusts users of this machine
+// refuses those.
 func LocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

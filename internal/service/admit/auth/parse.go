@@ -27,10 +27,12 @@ func parseTokens(data []byte) ([]Entry, error) {
 			return nil, err
 		}
 		if line, ok := names[e.Name]; ok {
-			return nil, fmt.Errorf("line %d: name: %q is that of the entry on line %d; want another", item.Line, e.Name, line)
+			return nil, fmt.Errorf("line %d: name: %q is that of the entry on line %d; want another",
+				item.Line, e.Name, line)
 		}
 		if line, ok := hashes[e.SHA256]; ok {
-			return nil, fmt.Errorf("line %d: sha256: the token is that of the entry on line %d; want another, or one entry", item.Line, line)
+			return nil, fmt.Errorf("line %d: sha256: the token is that of the entry on line %d; want another, or "+
+				"one entry", item.Line, line)
 		}
 		names[e.Name], hashes[e.SHA256] = item.Line, item.Line
 		entries = append(entries, e)
@@ -54,10 +56,12 @@ func readList(data []byte) ([]*yaml.Node, error) {
 	}
 	top := document.Content[0]
 	switch {
-	case top.Kind == yaml.ScalarNode && top.ShortTag() == "!!null", top.Kind == yaml.SequenceNode && len(top.Content) == 0:
+	case top.Kind == yaml.ScalarNode && top.ShortTag() == "!!null",
+		top.Kind == yaml.SequenceNode && len(top.Content) == 0:
 		return nil, errNoTokens
 	case top.Kind != yaml.SequenceNode:
-		return nil, fmt.Errorf("line %d: it is %s; want a list of entries that begin with %q", top.Line, describe(top), "- name: ")
+		return nil, fmt.Errorf("line %d: it is %s; want a list of entries that begin with %q", top.Line,
+			describe(top), "- name: ")
 	}
 	return top.Content, nil
 }
@@ -68,7 +72,8 @@ var yamlLine = regexp.MustCompile(`line \d+: `)
 func noYAML(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(text, "anchor") {
-		return fmt.Errorf("%san alias, which begins with *; quote the text if it is not meant as one", yamlLine.FindString(text))
+		return fmt.Errorf("%san alias, which begins with *; quote the text if it is not meant as one",
+			yamlLine.FindString(text))
 	}
 	return fmt.Errorf("%snot YAML: %s", yamlLine.FindString(text), yamlLine.ReplaceAllString(text, ""))
 }
@@ -91,14 +96,16 @@ func checkRight(text string) error {
 
 func readEntry(n *yaml.Node) (e Entry, _ error) {
 	if n.Kind != yaml.MappingNode {
-		return e, fmt.Errorf("line %d: the entry is %s; want keys and values such as %q", n.Line, describe(n), "name: orders-service")
+		return e, fmt.Errorf("line %d: the entry is %s; want keys and values such as %q", n.Line, describe(n),
+			"name: orders-service")
 	}
 	lines := map[string]int{}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		read, ok := keys[key.Value]
 		if !ok || key.Kind != yaml.ScalarNode {
-			return e, fmt.Errorf("line %d: there is no key %s; want name, sha256, allow, sequencers, prefixes, quota and rate", key.Line, describe(key))
+			return e, fmt.Errorf("line %d: there is no key %s; want name, sha256, allow, sequencers, prefixes, quota "+
+				"and rate", key.Line, describe(key))
 		}
 		if line, ok := lines[key.Value]; ok {
 			return e, fmt.Errorf("line %d: %s: already given on line %d; want it once", key.Line, key.Value, line)
@@ -139,7 +146,8 @@ func readTexts(n *yaml.Node, key string, into *[]string, check func(string) erro
 			return err
 		}
 		if line, ok := lines[text]; ok {
-			return fmt.Errorf("line %d: %s: %s is already given on line %d; want it once", item.Line, key, shown(text), line)
+			return fmt.Errorf("line %d: %s: %s is already given on line %d; want it once", item.Line, key,
+				shown(text), line)
 		}
 		lines[text] = item.Line
 		*into = append(*into, text)
@@ -158,7 +166,8 @@ func readSequencers(e *Entry, n *yaml.Node) error {
 		return err
 	}
 	if size := len(strings.Join(e.Sequencers, "")); size > maxPatterns {
-		return fmt.Errorf("line %d: sequencers: they have %d bytes together; want at most %d", n.Line, size, maxPatterns)
+		return fmt.Errorf("line %d: sequencers: they have %d bytes together; want at most %d", n.Line,
+			size, maxPatterns)
 	}
 	return nil
 }

@@ -34,7 +34,10 @@ func TestParseTokens(t *testing.T) {
     - admin
 `))
 	want := []Entry{
-		{Name: "orders-service", SHA256: hashA, Allow: []string{"issue"}, Sequencers: []string{"orders", "invoices-*", "2024"}, Rate: 10000},
+		{
+			Name: "orders-service", SHA256: hashA, Allow: []string{"issue"},
+			Sequencers: []string{"orders", "invoices-*", "2024"}, Rate: 10000,
+		},
 		{Name: "12", SHA256: hashB, Allow: []string{"admin", "issue"}, Rate: 0.5},
 		{Name: "digits", SHA256: strings.Repeat("1234567890", 6) + "12e4", Allow: []string{"admin"}},
 	}
@@ -74,18 +77,32 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- name: *" + secret, "an alias, which begins with *; quote the text if it is not meant as one"},
 		{"- &a name", `line 1: the entry is "name"; want keys and values such as "name: orders-service"`},
 		{"- []", `line 1: the entry is an empty list; want keys and values such as "name: orders-service"`},
-		{"- " + secret, `line 1: the entry is text of 48 bytes (not shown, as it may be a secret); want keys and values such as "name: orders-service"`},
+		{
+			"- " + secret,
+			`line 1: the entry is text of 48 bytes (not shown, as it may be a secret); want keys and values such as ` +
+				`"name: orders-service"`,
+		},
 		{"- a: &x b\n- *x", `line 1: there is no key "a"` + keysWant},
 		{entry("a", "a") + "- name: b", "line 4: the entry has no sha256; want name, sha256 and allow in each"},
 		{"- sha256: " + hashA, "line 1: the entry has no name; want name, sha256 and allow in each"},
 		{"- name: a\n  sha256: " + hashA, "line 1: the entry has no allow; want name, sha256 and allow in each"},
 		{entry("a", "a", "hash: 12"), `line 4: there is no key "hash"` + keysWant},
-		{entry("a", "a", secret+": 12"), `line 4: there is no key text of 48 bytes (not shown, as it may be a secret)` + keysWant},
+		{
+			entry("a", "a", secret+": 12"),
+			`line 4: there is no key text of 48 bytes (not shown, as it may be a secret)` + keysWant,
+		},
 		{entry("a", "a", "? [b]\n  : c"), `line 4: there is no key a list` + keysWant},
 		{entry("a", "a", "name: b"), "line 4: name: already given on line 1; want it once"},
 		{entry("a", "a") + entry("a", "b"), `line 4: name: "a" is that of the entry on line 1; want another`},
-		{entry("a", "a") + entry("b", "a"), "line 4: sha256: the token is that of the entry on line 1; want another, or one entry"},
-		{"- name: a\n  allow: [issue]\n  sha256: " + hashA + "\n- name: b\n  allow: [issue]\n  sha256: " + strings.ToUpper(hashA), "line 4: sha256: the token is that of the entry on line 1; want another, or one entry"},
+		{
+			entry("a", "a") + entry("b", "a"),
+			"line 4: sha256: the token is that of the entry on line 1; want another, or one entry",
+		},
+		{
+			"- name: a\n  allow: [issue]\n  sha256: " + hashA + "\n- name: b\n  allow: [issue]\n  sha256: " +
+				strings.ToUpper(hashA),
+			"line 4: sha256: the token is that of the entry on line 1; want another, or one entry",
+		},
 
 		{"- name:", "line 1: name: it is empty; want text"},
 		{"- name: ''", "line 1: name: it is empty" + nameWant},
@@ -95,7 +112,10 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- name: the orders", `line 1: name: "the orders" is not a valid name` + nameWant},
 		{`- name: "a\tb"`, `line 1: name: "a\tb" is not a valid name` + nameWant},
 		{"- name: " + strings.Repeat("é", 101), "line 1: name: it has 101 characters" + nameWant},
-		{"- name: " + secret, "line 1: name: the name looks like a token, which must stay secret; want a name that logs may show"},
+		{
+			"- name: " + secret,
+			"line 1: name: the name looks like a token, which must stay secret; want a name that logs may show",
+		},
 
 		{"- sha256: " + secret, "line 1: sha256: a token, which must stay secret" + hashWant},
 		{"- sha256: " + hashA[1:], "line 1: sha256: it has 63 characters" + hashWant},
@@ -107,21 +127,43 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- allow: []", "line 1: allow: it is an empty list" + wantTexts},
 		{"- allow: {issue: true}", "line 1: allow: it is a mapping" + wantTexts},
 		{"- allow:\n  - issue\n  - all", `line 3: allow: "all" is not a right; want issue, open, attach or admin`},
-		{"- allow: [" + secret + "]", "line 1: allow: text of 48 bytes (not shown, as it may be a secret) is not a right; want issue, open, attach or admin"},
+		{
+			"- allow: [" + secret + "]",
+			"line 1: allow: text of 48 bytes (not shown, as it may be a secret) is not a right; want issue, open, " +
+				"attach or admin",
+		},
 		{"- allow:\n  - issue\n  - issue", `line 3: allow: "issue" is already given on line 2; want it once`},
 		{"- allow: [[issue]]", "line 1: allow: it is a list; want text"},
 
 		{"- sequencers:", "line 1: sequencers: it is empty" + wantTexts},
 		{"- sequencers: []", "line 1: sequencers: it is an empty list" + wantTexts},
-		{"- sequencers: ['a[b']", `line 1: sequencers: "a[b" is not a pattern; want the name of a sequencer, or a pattern such as orders-*`},
-		{"- sequencers: ['a b']", `line 1: sequencers: "a b" is not a pattern; want the name of a sequencer, or a pattern such as orders-*`},
-		{"- sequencers: ['']", `line 1: sequencers: it is empty; want the name of a sequencer, or a pattern such as orders-*`},
+		{
+			"- sequencers: ['a[b']",
+			`line 1: sequencers: "a[b" is not a pattern; want the name of a sequencer, or a pattern such as orders-*`,
+		},
+		{
+			"- sequencers: ['a b']",
+			`line 1: sequencers: "a b" is not a pattern; want the name of a sequencer, or a pattern such as orders-*`,
+		},
+		{
+			"- sequencers: ['']",
+			`line 1: sequencers: it is empty; want the name of a sequencer, or a pattern such as orders-*`,
+		},
 		{"- sequencers: [a, b, a]", `line 1: sequencers: "a" is already given on line 1; want it once`},
-		{"- sequencers: [" + strings.Repeat("a", 1001) + "]", "line 1: sequencers: it has 1001 bytes; want at most 1000"},
+		{
+			"- sequencers: [" + strings.Repeat("a", 1001) + "]",
+			"line 1: sequencers: it has 1001 bytes; want at most 1000",
+		},
 
-		{"- sequencers: [" + strings.Join(long, ", ") + "]", "line 1: sequencers: they have 16399 bytes together; want at most 16384"},
+		{
+			"- sequencers: [" + strings.Join(long, ", ") + "]",
+			"line 1: sequencers: they have 16399 bytes together; want at most 16384",
+		},
 		{"- prefixes: inv", `line 1: prefixes: it is "inv"` + wantTexts},
-		{"- prefixes: ['a[b']", `line 1: prefixes: "a[b" is not a pattern; want a prefix such as inv, or a pattern such as inv*`},
+		{
+			"- prefixes: ['a[b']",
+			`line 1: prefixes: "a[b" is not a pattern; want a prefix such as inv, or a pattern such as inv*`,
+		},
 		{"- quota: many", `line 1: quota: it is "many"; want a whole number`},
 		{"- quota: 2.5", `line 1: quota: it is "2.5"; want a whole number`},
 		{"- quota: 0", "line 1: quota: 0 is not a valid quota; want 1 to 1000000 sequencers"},

@@ -53,7 +53,8 @@ func Bearer(header string) string {
 // this machine (DNS rebinding), and nothing but the listener's address keeps such pages away.
 func (p *Policy) AdmitHost(host string) error {
 	if p.Trusted && p.Tokens == nil && !LocalHost(host) {
-		return fmt.Errorf("another site's page may have sent your browser here as %.100q; use localhost or an IP address", host)
+		return fmt.Errorf("another site's page may have sent your browser here as %.100q; use localhost or an IP "+
+			"address", host)
 	}
 	return nil
 }

@@ -37,14 +37,16 @@ func CheckToken(token string) error {
 	case len(token) < least || len(token) > maxToken:
 		return fmt.Errorf("the token has %d characters; want %d to %d, hard to guess", len(token), least, maxToken)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return errors.New("the token has a space or a character that is not ASCII; want letters, digits and signs such as '-' and '_'")
+		return errors.New("the token has a space or a character that is not ASCII; want letters, digits and signs " +
+			"such as '-' and '_'")
 	}
 	return nil
 }
 
 // isToken tells whether a text looks like a token of NewToken.
 func isToken(text string) bool {
-	return strings.HasPrefix(text, tokenPrefix) && len(text) == len(tokenPrefix)+base64.RawURLEncoding.EncodedLen(tokenBytes)
+	return strings.HasPrefix(text, tokenPrefix) &&
+		len(text) == len(tokenPrefix)+base64.RawURLEncoding.EncodedLen(tokenBytes)
 }
 
 // shown quotes a text for errors, unless it may be or contain a token.

@@ -32,9 +32,12 @@ func TestCheckToken(t *testing.T) {
 		"":                        "the token has 0 characters; want 16 to 4096, hard to guess",
 		"fifteen-letters":         "the token has 15 characters; want 16 to 4096, hard to guess",
 		strings.Repeat("~", 4097): "the token has 4097 characters; want 16 to 4096, hard to guess",
-		"sixteen letters!":        "the token has a space or a character that is not ASCII; want letters, digits and signs such as '-' and '_'",
-		"sixteen\x00letters!":     "the token has a space or a character that is not ASCII; want letters, digits and signs such as '-' and '_'",
-		"sixteen-lettersé":        "the token has a space or a character that is not ASCII; want letters, digits and signs such as '-' and '_'",
+		"sixteen letters!": "the token has a space or a character that is not ASCII; want letters, digits and " +
+			"signs such as '-' and '_'",
+		"sixteen\x00letters!": "the token has a space or a character that is not ASCII; want letters, digits and " +
+			"signs such as '-' and '_'",
+		"sixteen-lettersé": "the token has a space or a character that is not ASCII; want letters, digits and " +
+			"signs such as '-' and '_'",
 	} {
 		if err := CheckToken(token); text(err) != want {
 			t.Errorf("%.50q: %v; want %q", token, err, want)

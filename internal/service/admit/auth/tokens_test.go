@@ -65,16 +65,23 @@ func (f *fileOfTokens) knows(names map[string]string) {
 
 func TestIdentify(t *testing.T) {
 	withTokens(t, entry("a", "token-a")+entry("b", "token-b", "sequencers: [x]", "rate: 5"), func(f *fileOfTokens) {
-		f.knows(map[string]string{"token-a": "a", "token-b": "b", "token-c": "", "": "", "token-a ": "", hashA: "", "Token-a": ""})
+		f.knows(map[string]string{
+			"token-a": "a", "token-b": "b", "token-c": "", "": "", "token-a ": "", hashA: "",
+			"Token-a": "",
+		})
 		c, err := f.Identify("token-b")
-		if err != nil || c.May(Issue, "x") != nil || c.May(Issue, "y") == nil || c.May(Admin, "x") == nil || c.Spend(5) != nil || c.Spend(1) == nil {
+		if err != nil || c.May(Issue, "x") != nil || c.May(Issue, "y") == nil || c.May(Admin, "x") == nil ||
+			c.Spend(5) != nil || c.Spend(1) == nil {
 			t.Errorf("b is %+v, %v", c, err)
 		}
 	})
 }
 
 func TestAllowedIsWhatTheEntrySays(t *testing.T) {
-	for allow, want := range map[string]Right{"issue": Issue, "attach": Attach, "admin": Admin, "admin, issue": Issue | Admin, "issue, open, attach, admin": All, "open": Open} {
+	for allow, want := range map[string]Right{
+		"issue": Issue, "attach": Attach, "admin": Admin,
+		"admin, issue": Issue | Admin, "issue, open, attach, admin": All, "open": Open,
+	} {
 		withTokens(t, "- {name: a, sha256: "+hashA+", allow: ["+allow+"]}", func(f *fileOfTokens) {
 			if c, err := f.Identify("token-a"); err != nil || c.rights != want {
 				t.Errorf("[%s]: %+v, %v; want %v", allow, c, err, want)
@@ -106,9 +113,10 @@ func TestTokensThatCantBeOpened(t *testing.T) {
 	write(t, bad, "- name: a b")
 	for path, want := range map[string]string{
 		filepath.Join(directory, "none"): ": no such file or directory",
-		empty:                            ": no tokens; want at least one, as `firn token` prints it",
-		bad:                              `: line 1: name: "a b" is not a valid name; want 1 to 100 printable characters without spaces`,
-		directory:                        ": not a regular file; want one",
+
+		empty:     ": no tokens; want at least one, as `firn token` prints it",
+		bad:       `: line 1: name: "a b" is not a valid name; want 1 to 100 printable characters without spaces`,
+		directory: ": not a regular file; want one",
 	} {
 		var log logtest.Journal
 		if _, err := OpenTokens(path, log.Logger()); text(err) != path+want {
@@ -157,12 +165,14 @@ func TestBadTokensDoNotTakeThePlaceOfGoodOnes(t *testing.T) {
 			{"- name: b\n  sha256: " + secret, "a token, which must stay secret"},
 			{secret + "\n" + entry("b", "token-b"), "not YAML"},
 			{entry("b", "token-b", "rate: 0"), "rate: 0 is not a valid rate"},
-			{entry("b", "token-b", "rate: 0", ""), "rate: 0 is not a valid rate"}, // another change, with the same mistake
+			// another change, with the same mistake
+			{entry("b", "token-b", "rate: 0", ""), "rate: 0 is not a valid rate"},
 		} {
 			f.becomes(bad.content)
 			f.knows(a)
 			lines := strings.Join(f.log.Take(), "\n")
-			if !strings.Contains(lines, bad.logged) || !strings.Contains(lines, "level=ERROR") || !strings.Contains(lines, f.path) ||
+			if !strings.Contains(lines, bad.logged) || !strings.Contains(lines, "level=ERROR") ||
+				!strings.Contains(lines, f.path) ||
 				strings.Count(lines, "\n") != 0 || strings.Contains(lines, secret[5:13]) {
 				t.Errorf("%q is logged as\n%s\nwant one line with %q", bad.content, lines, bad.logged)
 			}
@@ -208,7 +218,8 @@ func TestTokensBehindLinksThatAreSwitched(t *testing.T) {
 			err := errors.Join(
 				os.Mkdir(in(version), 0o700),
 				os.WriteFile(filepath.Join(in(version), "tokens.yaml"), []byte(content), 0o600),
-				os.Chtimes(filepath.Join(in(version), "tokens.yaml"), same, same), // nothing but the link tells them apart
+				// nothing but the link tells them apart
+				os.Chtimes(filepath.Join(in(version), "tokens.yaml"), same, same),
 				os.Symlink(version, in("..part")),
 				os.Rename(in("..part"), in("..data")))
 			if err != nil {

@@ -8,8 +8,8 @@ import (
 // askAgain is how often an answer that goes on asks whether its caller may still have it.
 const askAgain = time.Second
 
-// While returns a context for an answer that goes on: it ends with ctx, and within a second after allowed first returns an
-// error, which is its cause. Call stop when the answer has ended.
+// While returns a context for an answer that goes on: it ends with ctx, and within a second after allowed first returns
+// an error, which is its cause. Call stop when the answer has ended.
 func While(ctx context.Context, allowed func() error) (_ context.Context, stop func()) {
 	within, cancel := context.WithCancelCause(ctx)
 	go func() {

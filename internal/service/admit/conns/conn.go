@@ -59,8 +59,8 @@ func limitedConnOf(c net.Conn) *limitedConn {
 	}
 }
 
-// Begin says that a call begins on a connection, which is then not idle until End. It does nothing for a connection that no
-// limiter knows. Begin and End are safe for concurrent use.
+// Begin says that a call begins on a connection, which is then not idle until End. It does nothing for a connection
+// that no limiter knows. Begin and End are safe for concurrent use.
 func Begin(c net.Conn) { begin(c, 1) }
 
 // End says that a call has ended.
@@ -108,7 +108,8 @@ func Unread(c net.Conn) int {
 	return unread(v.Conn)
 }
 
-// Reset makes the next Close of a connection forget what the other end has not read; otherwise the kernel would keep that.
+// Reset makes the next Close of a connection forget what the other end has not read; otherwise the kernel would keep
+// that.
 func Reset(c net.Conn) {
 	if v := limitedConnOf(c); v != nil {
 		v.reset()
@@ -130,8 +131,8 @@ func (v *limitedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ProbesOnly tells whether a connection beyond the limit was accepted for health checks only. Any other call on it is to be
-// refused.
+// ProbesOnly tells whether a connection beyond the limit was accepted for health checks only. Any other call on it is
+// to be refused.
 func ProbesOnly(c net.Conn) bool {
 	v := limitedConnOf(c)
 	return v != nil && v.until != nil

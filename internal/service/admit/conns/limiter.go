@@ -16,12 +16,13 @@ import (
 	"github.com/firn-id/firn/internal/base/host"
 )
 
-// Limiter limits how many connections are open at a time over all listeners that share it. At the limit a new connection
-// replaces one without a call in progress: the one idle for longest, of the address with the most connections. One address
-// (an IPv6 address with the rest of its /64) can have at most seven eighths of all, so that nobody takes all.
+// Limiter limits how many connections are open at a time over all listeners that share it. At the limit a new
+// connection replaces one without a call in progress: the one idle for longest, of the address with the most
+// connections. One address (an IPv6 address with the rest of its /64) can have at most seven eighths of all, so that
+// nobody takes all.
 //
-// If none is idle, a few more are accepted for health checks only, see ProbesOnly, and others are closed at once. That is
-// logged at most once a minute.
+// If none is idle, a few more are accepted for health checks only, see ProbesOnly, and others are closed at once. That
+// is logged at most once a minute.
 //
 // Make it with NewLimiter. Its methods are safe for concurrent use.
 type Limiter struct {
@@ -142,8 +143,8 @@ func (l *Limiter) Shed() (closed int) {
 	return closed
 }
 
-// evict closes up to most connections for which mayGo returns true, and returns how many: those of the host with the most
-// first, and of one host those idle for longest. The rank of a connection is how many its host has left by then.
+// evict closes up to most connections for which mayGo returns true, and returns how many: those of the host with the
+// most first, and of one host those idle for longest. The rank of a connection is how many its host has left by then.
 func (l *Limiter) evict(most int, mayGo func(v *limitedConn, rank int) bool) (closed int) {
 	type candidate struct {
 		*limitedConn

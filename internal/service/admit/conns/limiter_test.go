@@ -125,7 +125,8 @@ func (c *crowd) counted(open int64, evicted, refused uint64) {
 	c.t.Helper()
 	n := c.listener.(Counter)
 	if n.Open() != open || n.Evicted() != evicted || n.Refused() != refused {
-		c.t.Errorf("%d open, %d evicted, %d refused; want %d, %d, %d", n.Open(), n.Evicted(), n.Refused(), open, evicted, refused)
+		c.t.Errorf("%d open, %d evicted, %d refused; want %d, %d, %d", n.Open(), n.Evicted(), n.Refused(), open,
+			evicted, refused)
 	}
 }
 
@@ -300,7 +301,10 @@ func TestChangesAreShedLast(t *testing.T) {
 func TestListenersShareThePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
-		other := &crowd{t: t, limiter: c.limiter, pipes: pipes{come: make(chan net.Conn)}, admitted: make(chan net.Conn, 1)}
+		other := &crowd{
+			t: t, limiter: c.limiter, pipes: pipes{come: make(chan net.Conn)},
+			admitted: make(chan net.Conn, 1),
+		}
 		other.listener = c.limiter.Limit(other.pipes)
 		go func() {
 			conn, _ := other.listener.Accept()

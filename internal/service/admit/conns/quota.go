@@ -8,8 +8,9 @@ import (
 	"github.com/firn-id/firn/internal/base/host"
 )
 
-// Quota limits how many of something there are at a time. Callers from one address (an IPv6 address with the rest of its
-// /64) can have seven eighths of all, and at least one. Make it with NewQuota. Its methods are safe for concurrent use.
+// Quota limits how many of something there are at a time. Callers from one address (an IPv6 address with the rest of
+// its /64) can have seven eighths of all, and at least one. Make it with NewQuota. Its methods are safe for concurrent
+// use.
 type Quota struct {
 	most int
 

@@ -22,21 +22,22 @@ type TLSFiles struct {
 	ClientCA string
 }
 
-// OpenTLS returns a configuration for servers of TLS 1.2 or newer. An error is returned when a file can't be read or has no
-// certificate, or when the key does not belong to the certificate. A certificate that has expired is logged.
+// OpenTLS returns a configuration for servers of TLS 1.2 or newer. An error is returned when a file can't be read or
+// has no certificate, or when the key does not belong to the certificate. A certificate that has expired is logged.
 //
 // The files are read again within a second of use after they have changed. If they are then wrong, that is logged, and
-// the last good ones stay in use: so certificate and key may be replaced one after the other. New connections use the new
-// files, also those that resume a session; open ones stay.
+// the last good ones stay in use: so certificate and key may be replaced one after the other. New connections use the
+// new files, also those that resume a session; open ones stay.
 //
 // The caller may set NextProtos, as net/http does. Servers that differ in it need a Clone each.
 func OpenTLS(f TLSFiles, log *slog.Logger) (*tls.Config, error) {
 	if f.Cert == "" || f.Key == "" {
 		return nil, errors.New("TLS needs a file with a certificate and one with its key; set both")
 	}
-	pair, err := files.Open("certificate and its key", log, func(contents [][]byte, _ *tls.Certificate) (*tls.Certificate, error) {
-		return parsePair(f, contents[0], contents[1], log)
-	}, f.Cert, f.Key)
+	pair, err := files.Open("certificate and its key", log,
+		func(contents [][]byte, _ *tls.Certificate) (*tls.Certificate, error) {
+			return parsePair(f, contents[0], contents[1], log)
+		}, f.Cert, f.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +54,8 @@ func OpenTLS(f TLSFiles, log *slog.Logger) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// GetConfigForClient could return the latest CAs too, but it would lose a NextProtos that is set later. VerifyConnection
-	// is called for resumed sessions as well.
+	// GetConfigForClient could return the latest CAs too, but it would lose a NextProtos that is set later.
+	// VerifyConnection is called for resumed sessions as well.
 	config.ClientAuth = tls.RequireAnyClientCert
 	config.VerifyConnection = func(s tls.ConnectionState) error { return checkClient(s.PeerCertificates, cas.Get()) }
 	return config, nil
@@ -84,7 +85,8 @@ func parsePair(f TLSFiles, cert, key []byte, log *slog.Logger) (*tls.Certificate
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("%s: not the key of the certificate in %s: %w; want a PEM file without a password", f.Key, f.Cert, err)
+		return nil, fmt.Errorf("%s: not the key of the certificate in %s: %w; want a PEM file without a password",
+			f.Key, f.Cert, err)
 	}
 	if time.Now().After(pair.Leaf.NotAfter) {
 		log.Warn("the certificate has expired: clients will refuse it", "file", f.Cert, "not_after", pair.Leaf.NotAfter)

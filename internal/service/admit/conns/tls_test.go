@@ -147,7 +147,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		s.becomes(s.files.Cert, key)
 		s.answers(s.client(), "second")
 		lines := strings.Join(s.log.Take(), "\n")
-		if !strings.Contains(lines, "no certificate") || strings.Contains(lines, strings.Split(string(key), "\n")[1][:10]) {
+		if !strings.Contains(lines, "no certificate") ||
+			strings.Contains(lines, strings.Split(string(key), "\n")[1][:10]) {
 			t.Errorf("logged: %s", lines)
 		}
 		if err := os.Remove(s.files.Key); err != nil {
@@ -248,12 +249,15 @@ func TestProtocolsAreTheServers(t *testing.T) {
 		}
 		server := &http.Server{
 			TLSConfig: s.config.Clone(), ReadHeaderTimeout: time.Minute,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, r.Proto)
+			}),
 		}
 		go func() { _ = server.ServeTLS(NewLimiter(10, s.log.Logger()).Limit(l), "", "") }()
 		t.Cleanup(func() { server.Close() })
 		for _, h2 := range []bool{true, false} {
-			transport := &http.Transport{TLSClientConfig: s.client(clients.Client(x509.ExtKeyUsageClientAuth, time.Time{})), ForceAttemptHTTP2: h2}
+			transport := &http.Transport{TLSClientConfig: s.client(clients.Client(x509.ExtKeyUsageClientAuth,
+				time.Time{})), ForceAttemptHTTP2: h2}
 			t.Cleanup(transport.CloseIdleConnections)
 			response, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String())
 			if err != nil {
@@ -285,8 +289,9 @@ func TestFilesThatAreNoTLS(t *testing.T) {
 	_, otherKey := ca.Issue("other", x509.ExtKeyUsageServerAuth, time.Time{})
 	for name, data := range map[string][]byte{
 		"cert": cert, "key": key, "other.key": otherKey, "text": []byte("hello"), "ca": ca.PEM,
-		"broken": certtest.Encode("CERTIFICATE", []byte("hello")), "broken2": append(ca.PEM[:len(ca.PEM):len(ca.PEM)], certtest.Encode("CERTIFICATE", nil)...),
-		"locked": certtest.Encode("ENCRYPTED PRIVATE KEY", []byte("hello")),
+		"broken":  certtest.Encode("CERTIFICATE", []byte("hello")),
+		"broken2": append(ca.PEM[:len(ca.PEM):len(ca.PEM)], certtest.Encode("CERTIFICATE", nil)...),
+		"locked":  certtest.Encode("ENCRYPTED PRIVATE KEY", []byte("hello")),
 	} {
 		write(t, in(name), data)
 	}
@@ -303,10 +308,20 @@ func TestFilesThatAreNoTLS(t *testing.T) {
 		{TLSFiles{in("none"), in("key"), ""}, in("none") + ": no such file or directory"},
 		{TLSFiles{in("cert"), in("none"), ""}, in("none") + ": no such file or directory"},
 		{TLSFiles{in("cert"), in("key"), in("none")}, in("none") + ": no such file or directory"},
-		{TLSFiles{in("cert"), in("other.key"), ""}, in("other.key") + ": not the key of the certificate in " + in("cert") + ": tls: private key does not match public key; want a PEM file without a password"},
-		{TLSFiles{in("cert"), in("text"), ""}, in("text") + ": not the key of the certificate in " + in("cert") + ": tls: "},
-		{TLSFiles{in("cert"), in("locked"), ""}, in("locked") + ": not the key of the certificate in " + in("cert") + ": tls: failed to parse private key"},
-		{TLSFiles{in("text"), in("key"), ""}, in("text") + ": no certificate; want a PEM file with lines that say BEGIN CERTIFICATE"},
+		{TLSFiles{in("cert"), in("other.key"), ""}, in("other.key") + ": not the key of the certificate in " +
+			in("cert") + ": tls: private key does not match public key; want a PEM file without a password"},
+		{
+			TLSFiles{in("cert"), in("text"), ""},
+			in("text") + ": not the key of the certificate in " + in("cert") + ": tls: ",
+		},
+		{
+			TLSFiles{in("cert"), in("locked"), ""},
+			in("locked") + ": not the key of the certificate in " + in("cert") + ": tls: failed to parse private key",
+		},
+		{
+			TLSFiles{in("text"), in("key"), ""},
+			in("text") + ": no certificate; want a PEM file with lines that say BEGIN CERTIFICATE",
+		},
 		{TLSFiles{in("key"), in("cert"), ""}, in("key") + ": no certificate; "},
 		{TLSFiles{in("broken"), in("key"), ""}, in("broken") + ": can't read certificate 1: x509: "},
 		{TLSFiles{in("cert"), in("key"), in("key")}, in("key") + ": no certificate; "},
@@ -314,7 +329,8 @@ func TestFilesThatAreNoTLS(t *testing.T) {
 	} {
 		var log logtest.Journal
 		config, err := OpenTLS(tt.files, log.Logger())
-		if !strings.HasPrefix(text(err), tt.want) || (err == nil) != (tt.want == "") || (config == nil) != (err != nil) {
+		if !strings.HasPrefix(text(err), tt.want) || (err == nil) != (tt.want == "") ||
+			(config == nil) != (err != nil) {
 			t.Errorf("%+v: %v\nwant %s", tt.files, err, tt.want)
 		}
 		log.Wants(t)

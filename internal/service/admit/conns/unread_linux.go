@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnread has the kernel reset a connection whose other end takes nothing of what was sent for a time, also after it was
-// closed here. A Unix socket has no such limit.
+// limitUnread has the kernel reset a connection whose other end takes nothing of what was sent for a time, also after
+// it was closed here. A Unix socket has no such limit.
 func limitUnread(c net.Conn, within time.Duration) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		control(tcp, func(fd int) error {
@@ -18,7 +18,8 @@ func limitUnread(c net.Conn, within time.Duration) {
 	}
 }
 
-// unread returns how many bytes the kernel has buffered because the other end has no room for them; 0: none, or unknown.
+// unread returns how many bytes the kernel has buffered because the other end has no room for them; 0: none, or
+// unknown.
 func unread(c net.Conn) (bytes int) {
 	request := uint(unix.SIOCOUTQNSD)
 	if c.LocalAddr().Network() == "unix" {

@@ -10,7 +10,8 @@ import "math"
 // The maximum cost of each in bytes, with uncollected garbage and memory of the kernel, as BenchmarkMemory of
 // internal/test/e2e measures it.
 const (
-	connectionCost    = 32 << 10 // HTTP after a call: 21 KiB; 40 after a batch, or with half a header; Redis 22; gRPC 31
+	// HTTP after a call: 21 KiB; 40 after a batch, or with half a header; Redis 22; gRPC 31
+	connectionCost    = 32 << 10
 	tlsConnectionCost = 64 << 10 // HTTP/1.1 58 KiB, HTTP/2 57
 	callCost          = 12 << 10 // gRPC: a health watch 9 KiB; a call whose request never comes 8
 )

@@ -141,7 +141,8 @@ func cgroups(root fs.FS) (all []cgroup) {
 func own(root fs.FS, controller string) string {
 	for line := range lines(root, "proc/self/cgroup") {
 		f := strings.SplitN(line, ":", 3) // 4:memory:/path
-		if len(f) == 3 && (f[1] == controller || controller != "" && strings.Contains(","+f[1]+",", ","+controller+",")) {
+		if len(f) == 3 &&
+			(f[1] == controller || controller != "" && strings.Contains(","+f[1]+",", ","+controller+",")) {
 			return f[2]
 		}
 	}

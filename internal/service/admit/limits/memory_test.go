@@ -20,7 +20,12 @@ func TestFind(t *testing.T) {
 		want  Memory
 	}{
 		{"nothing is known", nil, math.MaxInt64, Memory{}},
-		{"a machine", map[string]string{"proc/meminfo": machine}, math.MaxInt64, Memory{Bytes: 8 << 30, Source: "machine"}},
+		{
+			"a machine",
+			map[string]string{"proc/meminfo": machine},
+			math.MaxInt64,
+			Memory{Bytes: 8 << 30, Source: "machine"},
+		},
 		{
 			"a pod of version 2, in a namespace of its own", map[string]string{
 				"proc/meminfo": machine, "proc/self/cgroup": "0::/\n", "proc/self/mountinfo": v2,
@@ -29,7 +34,8 @@ func TestFind(t *testing.T) {
 		},
 		{
 			"a unit of version 2, whose slice has less", map[string]string{
-				"proc/meminfo": machine, "proc/self/cgroup": "0::/system.slice/firn.service\n", "proc/self/mountinfo": v2,
+				"proc/meminfo": machine, "proc/self/cgroup": "0::/system.slice/firn.service\n",
+				"proc/self/mountinfo":                                v2,
 				"sys/fs/cgroup/system.slice/firn.service/memory.max": "2147483648\n",
 				"sys/fs/cgroup/system.slice/memory.max":              "1073741824\n",
 			}, math.MaxInt64, Memory{Bytes: 1 << 30, Source: "/sys/fs/cgroup/system.slice"},
@@ -42,23 +48,36 @@ func TestFind(t *testing.T) {
 		},
 		{
 			"version 1, with the container's path of the host", map[string]string{
-				"proc/self/cgroup":                           "5:cpu:/docker/b\n4:hugetlb,memory:/docker/a\n0::/docker/a\n",
-				"proc/self/mountinfo":                        "35 24 0:30 /docker/a /sys/fs/cgroup/memory ro - cgroup cgroup rw,hugetlb,memory\n",
+				"proc/self/cgroup": "5:cpu:/docker/b\n4:hugetlb,memory:/docker/a\n0::/docker/a\n",
+				"proc/self/mountinfo": "35 24 0:30 /docker/a /sys/fs/cgroup/memory ro - cgroup " +
+					"cgroup rw,hugetlb,memory\n",
 				"sys/fs/cgroup/memory/memory.limit_in_bytes": "536870912\n",
 			}, math.MaxInt64, Memory{Bytes: 512 << 20, Source: "/sys/fs/cgroup/memory"},
 		},
 		{
 			"version 1, with a mount of another container's", map[string]string{
-				"proc/self/cgroup":                           "4:memory:/docker/ab/c\n",
-				"proc/self/mountinfo":                        "35 24 0:30 /docker/a /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+				"proc/self/cgroup":    "4:memory:/docker/ab/c\n",
+				"proc/self/mountinfo": "35 24 0:30 /docker/a /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+
 				"sys/fs/cgroup/memory/memory.limit_in_bytes": "536870912\n",
 			}, math.MaxInt64, Memory{Bytes: 512 << 20, Source: "/sys/fs/cgroup/memory"},
 		},
-		{"GOMEMLIMIT is less", map[string]string{"proc/meminfo": machine}, 3 << 30, Memory{Bytes: 4 << 30, Source: "GOMEMLIMIT", Heap: 3 << 30}},
-		{"GOMEMLIMIT is more", map[string]string{"proc/meminfo": machine}, 30 << 30, Memory{Bytes: 8 << 30, Source: "machine", Heap: 30 << 30}},
+		{
+			"GOMEMLIMIT is less",
+			map[string]string{"proc/meminfo": machine},
+			3 << 30,
+			Memory{Bytes: 4 << 30, Source: "GOMEMLIMIT", Heap: 3 << 30},
+		},
+		{
+			"GOMEMLIMIT is more",
+			map[string]string{"proc/meminfo": machine},
+			30 << 30,
+			Memory{Bytes: 8 << 30, Source: "machine", Heap: 30 << 30},
+		},
 		{
 			"what can't be understood", map[string]string{
-				"proc/meminfo": "MemTotal:\nMemTotal: many kB\n", "proc/self/cgroup": "\n::\n0\n", "proc/self/mountinfo": "\n - \n1 2 - cgroup2\n" + v2,
+				"proc/meminfo": "MemTotal:\nMemTotal: many kB\n", "proc/self/cgroup": "\n::\n0\n",
+				"proc/self/mountinfo":      "\n - \n1 2 - cgroup2\n" + v2,
 				"sys/fs/cgroup/memory.max": "-1\n",
 			}, math.MaxInt64, Memory{},
 		},
@@ -83,8 +102,14 @@ func TestUsed(t *testing.T) {
 		files map[string]string
 		want  int64
 	}{
-		{cgroup{"/a", false}, map[string]string{"a/memory.current": "1000\n", "a/memory.stat": "anon 1\ninactive_file 100\nactive_file 20\n"}, 880},
-		{cgroup{"/a", true}, map[string]string{"a/memory.usage_in_bytes": "1000\n", "a/memory.stat": "active_file 5\ntotal_inactive_file 100\ntotal_active_file 20\n"}, 880},
+		{cgroup{"/a", false}, map[string]string{
+			"a/memory.current": "1000\n",
+			"a/memory.stat":    "anon 1\ninactive_file 100\nactive_file 20\n",
+		}, 880},
+		{cgroup{"/a", true}, map[string]string{
+			"a/memory.usage_in_bytes": "1000\n",
+			"a/memory.stat":           "active_file 5\ntotal_inactive_file 100\ntotal_active_file 20\n",
+		}, 880},
 		{cgroup{"/a", true}, nil, 0},
 		{cgroup{}, map[string]string{"memory.current": "1000\n"}, 0},
 	} {

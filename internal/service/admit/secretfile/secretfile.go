@@ -9,7 +9,8 @@
 // The server's answer tells a command the path of the file. Anyone may have sent that answer: another user's
 // process can listen at the address while no node does, or at ::1 when a node listens at 127.0.0.1. So a command
 // sends the secret only to an address that the file itself names, and only in the same network. Only that node
-// listens there, or a process that came after it, when the secret is worthless. The address may be that of a Unix socket.
+// listens there, or a process that came after it, when the secret is worthless. The address may be that of a Unix
+// socket.
 package secretfile
 
 import (
@@ -110,8 +111,8 @@ func madeBySystemd() string {
 }
 
 // Write writes a token to a file, and replaces the file if it exists. Commands may send the token to the given
-// addresses: IP addresses of this machine that other machines can't reach, with ports, and Unix sockets. An error is returned
-// when others can write the file, or a directory above it.
+// addresses: IP addresses of this machine that other machines can't reach, with ports, and Unix sockets. An error is
+// returned when others can write the file, or a directory above it.
 func Write(path, token string, addresses []string) error {
 	if errUnprotected != nil {
 		return errUnprotected

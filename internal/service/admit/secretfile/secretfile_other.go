@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// errUnprotected is returned here for every secret: by its mode a file can't be kept from other users, nor be found to be.
+// errUnprotected is returned here for every secret: by its mode a file can't be kept from other users, nor be found to
+// be.
 var errUnprotected = errors.New("on this system a file's mode does not keep other users out")
 
 func openFile(path string) (*os.File, error) { return os.Open(path) }

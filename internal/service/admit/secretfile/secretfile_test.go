@@ -17,7 +17,8 @@ func TestRuntimeDir(t *testing.T) {
 	t.Setenv("RUNTIME_DIRECTORY", "")
 	t.Setenv("XDG_RUNTIME_DIR", base)
 	dir, err := runtimeDir()
-	if info, statErr := os.Stat(dir); err != nil || statErr != nil || dir != filepath.Join(base, "firn") || info.Mode().Perm() != 0o700 {
+	if info, statErr := os.Stat(dir); err != nil || statErr != nil || dir != filepath.Join(base, "firn") ||
+		info.Mode().Perm() != 0o700 {
 		t.Errorf("it is %s, %v, %v", dir, err, statErr)
 	}
 	if _, err := runtimeDir(); err != nil {

@@ -1,5 +1,5 @@
-// Package apidoc describes the HTTP interface: an OpenAPI document, and a page to read it and to try the calls. All files
-// are in the program: the page loads nothing from other servers.
+// Package apidoc describes the HTTP interface: an OpenAPI document, and a page to read it and to try the calls. All
+// files are in the program: the page loads nothing from other servers.
 package apidoc
 
 import (
@@ -56,8 +56,8 @@ func ServeDocument(w http.ResponseWriter, r *http.Request) {
 // ToPage sends who asks for Root without its last slash on to the page.
 var ToPage = pages.Redirect("docs/")
 
-// ServePage answers with the page, or with one of its files, below Root. It returns false, and does not answer, if there is
-// no such file.
+// ServePage answers with the page, or with one of its files, below Root. It returns false, and does not answer, if
+// there is no such file.
 func ServePage(w http.ResponseWriter, r *http.Request) bool {
 	pages.Secure(w.Header(), "'self' data:") // Swagger UI has images in its style sheet
 	return page().Serve(w, r, Root)

@@ -31,8 +31,8 @@ func get(path string, headers ...string) *httptest.ResponseRecorder {
 	return w
 }
 
-// Whatever the page loads is there, for browsers and for those that don't read gzip, and is asked for again only when it
-// has changed. No other site may show the page, and none is asked by it.
+// Whatever the page loads is there, for browsers and for those that don't read gzip, and is asked for again only when
+// it has changed. No other site may show the page, and none is asked by it.
 func TestEveryFile(t *testing.T) {
 	names := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(get(apidoc.Root).Body.String(), -1)
 	if len(names) < 6 {
@@ -56,12 +56,14 @@ func TestEveryFile(t *testing.T) {
 		}
 		for _, w := range []*httptest.ResponseRecorder{plain, zipped} {
 			h := w.Header()
-			if h.Get("Cache-Control") != "no-cache" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Type") == "" {
+			if h.Get("Cache-Control") != "no-cache" || h.Get("X-Content-Type-Options") != "nosniff" ||
+				h.Get("Content-Type") == "" {
 				t.Errorf("%s: %v", path, h)
 			}
 			csp := h.Get("Content-Security-Policy")
-			if path != "/openapi.json" && (!strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") ||
-				h.Get("X-Frame-Options") != "DENY" || h.Get("Referrer-Policy") != "no-referrer") {
+			if path != "/openapi.json" &&
+				(!strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") ||
+					h.Get("X-Frame-Options") != "DENY" || h.Get("Referrer-Policy") != "no-referrer") {
 				t.Errorf("%s: %v", path, h)
 			}
 			again := get(path, "Accept-Encoding", w.Header().Get("Content-Encoding"), "If-None-Match", h.Get("ETag"))
@@ -98,7 +100,8 @@ func TestGzipIsForThoseWhoTakeIt(t *testing.T) {
 		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.0": false, "x-gzip": false, "gzip;q=much": false,
 	} {
 		w := get(apidoc.Root+"swagger-ui.css", "Accept-Encoding", accept)
-		if got := w.Header().Get("Content-Encoding") == "gzip"; got != zipped || w.Header().Get("Vary") != "Accept-Encoding" {
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != zipped ||
+			w.Header().Get("Vary") != "Accept-Encoding" {
 			t.Errorf("Accept-Encoding: %s has %v", accept, w.Header())
 		}
 	}

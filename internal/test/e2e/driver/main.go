@@ -1,5 +1,5 @@
-// Command driver puts the Go client through the conformance suite: it does what the lines of its standard input ask for, as
-// clients/conformance/README.md describes. It is for tests alone.
+// Command driver puts the Go client through the conformance suite: it does what the lines of its standard input ask
+// for, as clients/conformance/README.md describes. It is for tests alone.
 package main
 
 import (
@@ -312,7 +312,10 @@ func decode(text, layout string) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &parts{l.TickStart(p.Tick).UnixMilli(), p.Tick, p.Datacenter, p.Node, p.Datacenter<<l.NodeBits | p.Node, p.Sequence}, nil
+	return &parts{
+		l.TickStart(p.Tick).UnixMilli(), p.Tick, p.Datacenter, p.Node, p.Datacenter<<l.NodeBits | p.Node,
+		p.Sequence,
+	}, nil
 }
 
 func isMixed(err error) bool {

@@ -89,11 +89,21 @@ func TestDialExplains(t *testing.T) {
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
 			_, _ = io.Copy(io.Discard, c)
 		}), "ADDRESS speaks no TLS; want the address of a machine of the quorum: is it that of another program?"},
-		{"another key", answer(t, serveTLS(ringOf(t, "b").Server(), "firn-quorum/1")), "ADDRESS has another key (" + keysOf("b").Fingerprints() + ") than this machine (" + keysOf("a").Fingerprints() + ")"},
-		{"no such protocol", answer(t, serveTLS(ring.Server(), "h2")), "ADDRESS speaks TLS, but not as a machine of a quorum does"},
-		{"no protocols", answer(t, serveTLS(ring.Server())), `ADDRESS speaks ""; want "firn-quorum/1": is it the address of another program?`},
+		{"another key", answer(t, serveTLS(ringOf(t, "b").Server(), "firn-quorum/1")), "ADDRESS has another key (" +
+			keysOf("b").Fingerprints() + ") than this machine (" + keysOf("a").Fingerprints() + ")"},
+		{
+			"no such protocol", answer(t, serveTLS(ring.Server(), "h2")),
+			"ADDRESS speaks TLS, but not as a machine of a quorum does",
+		},
+		{
+			"no protocols", answer(t, serveTLS(ring.Server())),
+			`ADDRESS speaks ""; want "firn-quorum/1": is it the address of another program?`,
+		},
 		{"it refuses", answer(t, says(ring.Server(), "it is full")), "ADDRESS refuses the connection: it is full"},
-		{"it refuses without a word", answer(t, says(ring.Server(), "")), "ADDRESS closed the connection before it was established"},
+		{
+			"it refuses without a word", answer(t, says(ring.Server(), "")),
+			"ADDRESS closed the connection before it was established",
+		},
 		{"it closes", answer(t, func(net.Conn) {}), "ADDRESS closed the connection before it was established"},
 		{"nobody", free.Addr().String(), "dial tcp ADDRESS: connect: connection refused"},
 	} {
@@ -122,7 +132,11 @@ func TestDialExplains(t *testing.T) {
 		"ids-1:7420 did not answer in time":                          context.DeadlineExceeded,
 		"ids-1:7420: lookup ids-1: no such host":                     &net.DNSError{Err: "no such host", Name: "ids-1"},
 		"ids-1:7420 closed the connection before it was established": syscall.ECONNRESET,
-		"ids-1:7420 has another key than this machine (" + keysOf("a").Fingerprints() + "); give all machines the same --quorum-key-file": &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")},
+
+		"ids-1:7420 has another key than this machine (" + keysOf("a").Fingerprints() +
+			"); give all machines the same --quorum-key-file": &net.OpError{
+			Op: "remote error", Err: errors.New("tls: bad certificate"),
+		},
 	} {
 		if got := ring.Explain(err, "ids-1:7420"); got.Error() != text || !errors.Is(got, err) {
 			t.Errorf("%q of %v; want %q", got, err, text)

@@ -15,8 +15,8 @@ import (
 )
 
 // Explain says in words why a connection to the machine at an address failed; err is that of dialing, of the handshake
-// or of reading from the connection, for a server may refuse a client's certificate after the client's handshake. The error
-// returned unwraps to err. It is nil if err is.
+// or of reading from the connection, for a server may refuse a client's certificate after the client's handshake. The
+// error returned unwraps to err. It is nil if err is.
 func (r *Ring) Explain(err error, address string) error {
 	if err == nil {
 		return nil
@@ -42,7 +42,8 @@ func (r *Ring) whyNot(err error, address string) string {
 	case plain:
 		return address + " speaks no TLS; want the address of a machine of the quorum: is it that of another program?"
 	case r.fromFiles() && keys != "":
-		return fmt.Sprintf("%s uses a key (%s), and this machine the certificate in %s; want the same on all machines", address, keys, r.files.cert)
+		return fmt.Sprintf("%s uses a key (%s), and this machine the certificate in %s; want the same on all machines",
+			address, keys, r.files.cert)
 	case r.fromFiles() && unknown:
 		return fmt.Sprintf("%s has a certificate of another authority than those in %s", address, r.files.ca)
 	case r.fromFiles() && host:
@@ -50,14 +51,19 @@ func (r *Ring) whyNot(err error, address string) string {
 	case r.fromFiles() && isInvalid:
 		return fmt.Sprintf("%s has a certificate that is not valid: %v", address, invalid)
 	case r.fromFiles() && isRefusal(told):
-		return fmt.Sprintf("%s refuses the certificate in %s (%s); want one of an authority that it knows, for clients and servers, that names a machine of its list, or %s for a client", address, r.files.cert, told, ClientName)
+		return fmt.Sprintf("%s refuses the certificate in %s (%s); want one of an authority that it knows, for "+
+			"clients and servers, that names a machine of its list, or %s for a client", address, r.files.cert,
+			told, ClientName)
 	case unknown || host || isInvalid || isRefusal(told):
 		if keys != "" {
 			keys = " (" + keys + ")"
 		}
-		return fmt.Sprintf("%s has another key%s than this machine (%s); give all machines the same --quorum-key-file", address, keys, r.keys.Fingerprints())
+		return fmt.Sprintf("%s has another key%s than this machine (%s); give all machines the same --quorum-key-file",
+			address, keys, r.keys.Fingerprints())
 	case told == "no application protocol":
-		return address + " speaks TLS, but not as a machine of a quorum does: is it the address of another program, or of another version?"
+		return address +
+			" speaks TLS, but not as a machine of a quorum does: is it the address of another program, or of another " +
+			"version?"
 	case told == "protocol version not supported":
 		return address + " speaks an older version of TLS than 1.3: is it the address of another program?"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
@@ -103,7 +109,8 @@ func (r *Ring) Refusal(err error) (why, key string) {
 		return "it wants a protocol that is not spoken here", ""
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "it did not finish the handshake in time", ""
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return "it closed the connection before it was established", ""
 	default:
 		return "its handshake is wrong", ""
@@ -121,7 +128,8 @@ func alert(err error) string {
 // isRefusal tells whether an alert says that a certificate is not accepted.
 func isRefusal(alert string) bool {
 	return slices.Contains([]string{
-		"unknown certificate authority", "bad certificate", "unknown certificate", "expired certificate", "unsupported certificate", "certificate required",
+		"unknown certificate authority", "bad certificate", "unknown certificate", "expired certificate",
+		"unsupported certificate", "certificate required",
 	}, alert)
 }
 
@@ -134,7 +142,8 @@ func otherKeys(err error) string {
 	var all []string
 	for _, c := range shown.UnverifiedCertificates {
 		name, ok := strings.CutPrefix(strings.TrimSuffix(c.Issuer.CommonName, clientsName), authorityName)
-		if ok && len(name) == 8 && strings.Trim(name, "0123456789abcdef") == "" && len(all) < MaxKeys { // a stranger may have written it
+		// a stranger may have written it
+		if ok && len(name) == 8 && strings.Trim(name, "0123456789abcdef") == "" && len(all) < MaxKeys {
 			all = append(all, name)
 		}
 	}

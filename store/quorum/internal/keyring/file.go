@@ -38,7 +38,8 @@ func ReadFile(path string) (Keys, error) {
 func UserFile(machines []string) (path string, err error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("no directory for a key of this user: %w; want a file with a key, which firn quorum key makes", err)
+		return "", fmt.Errorf("no directory for a key of this user: %w; want a file with a key, which firn quorum "+
+			"key makes", err)
 	}
 	dir = filepath.Join(dir, "firn")
 	list := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(machines)), "\n")))

@@ -141,7 +141,8 @@ func TestUserFileIsMadeOnce(t *testing.T) {
 func TestUserFileWithoutADirectory(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", "")
 	t.Setenv("HOME", "")
-	if path, err := UserFile(trial); err == nil || !strings.Contains(err.Error(), "want a file with a key, which firn quorum key makes") {
+	if path, err := UserFile(trial); err == nil ||
+		!strings.Contains(err.Error(), "want a file with a key, which firn quorum key makes") {
 		t.Errorf("%s, %v; want an error that says what to do", path, err)
 	}
 	file := filepath.Join(t.TempDir(), "file")

@@ -59,13 +59,34 @@ func TestOwnAuthority(t *testing.T) {
 	}{
 		{"same", here, here, "localhost:7420", "", ""},
 		{"same, by IP address", here, here, "127.0.0.1:7420", "", ""},
-		{"another host", here, here, "ids-2:7420", "ids-2:7420 has a certificate for another host: ", "it refuses the certificate of this machine"},
-		{"another authority", here, stranger, "localhost:7420", "localhost:7420 has a certificate of another authority than those in ", "it refuses the certificate of this machine"},
-		{"a client of another authority", spy, here, "localhost:7420", "localhost:7420 refuses the certificate in ", "its certificate is of another authority"},
-		{"an expired server", here, expired, "localhost:7420", "localhost:7420 has a certificate that is not valid: ", "it refuses the certificate of this machine"},
-		{"an expired client", expired, here, "localhost:7420", "localhost:7420 refuses the certificate in ", "its certificate is not valid"},
-		{"a key", keys, here, "localhost:7420", "localhost:7420 has another key than this machine", "it refuses the certificate of this machine"},
-		{"the certificate of a key", here, keys, "localhost:7420", "localhost:7420 uses a key (" + keysOf("a").Fingerprints() + "), and this machine the certificate in ", "it has another key"},
+		{
+			"another host", here, here, "ids-2:7420", "ids-2:7420 has a certificate for another host: ",
+			"it refuses the certificate of this machine",
+		},
+		{
+			"another authority", here, stranger, "localhost:7420",
+			"localhost:7420 has a certificate of another authority than those in ",
+			"it refuses the certificate of this machine",
+		},
+		{
+			"a client of another authority", spy, here, "localhost:7420", "localhost:7420 refuses the certificate in ",
+			"its certificate is of another authority",
+		},
+		{
+			"an expired server", here, expired, "localhost:7420",
+			"localhost:7420 has a certificate that is not valid: ",
+			"it refuses the certificate of this machine",
+		},
+		{
+			"an expired client", expired, here, "localhost:7420", "localhost:7420 refuses the certificate in ",
+			"its certificate is not valid",
+		},
+		{
+			"a key", keys, here, "localhost:7420", "localhost:7420 has another key than this machine",
+			"it refuses the certificate of this machine",
+		},
+		{"the certificate of a key", here, keys, "localhost:7420", "localhost:7420 uses a key (" +
+			keysOf("a").Fingerprints() + "), and this machine the certificate in ", "it has another key"},
 	} {
 		clientErr, serverErr := shake(t, c.client.Client(c.address), c.server.Server())
 		if c.says == "" {
@@ -121,7 +142,8 @@ func TestNamesInCertificates(t *testing.T) {
 		}
 		clientErr, serverErr := shake(t, client.Client("localhost:7420"), config)
 		if (clientErr == nil && serverErr == nil) != c.admitted || machine != c.machine {
-			t.Errorf("%q: the client says %v, the server %v, a machine: %v; want admitted: %v, a machine: %v", c.names, clientErr, serverErr, machine, c.admitted, c.machine)
+			t.Errorf("%q: the client says %v, the server %v, a machine: %v; want admitted: %v, a machine: %v", c.names,
+				clientErr, serverErr, machine, c.admitted, c.machine)
 		}
 		if err := client.CheckMachine("ids-9:7420"); (err == nil) != c.machine {
 			t.Errorf("%q as ids-9: %v", c.names, err)
@@ -132,7 +154,8 @@ func TestNamesInCertificates(t *testing.T) {
 		if why, _ := server.Refusal(serverErr); why != "its certificate names no machine, and is not for clients" {
 			t.Errorf("%q: the server says %q of %v", c.names, why, serverErr)
 		}
-		if got := client.Explain(clientErr, "localhost:7420").Error(); !strings.Contains(got, "that names a machine of its list, or client.quorum.firn.internal for a client") {
+		if got := client.Explain(clientErr, "localhost:7420").Error(); !strings.Contains(got,
+			"that names a machine of its list, or client.quorum.firn.internal for a client") {
 			t.Errorf("%q: the client says %q", c.names, got)
 		}
 	}
@@ -148,11 +171,15 @@ func TestOwnFilesAreReadAgain(t *testing.T) {
 		client, server := ring.Client("localhost:7420"), ring.Server()
 		check := func(what string, other *Ring, want bool) {
 			t.Helper()
-			if clientErr, serverErr := shake(t, client, other.Server()); (clientErr == nil && serverErr == nil) != want {
-				t.Errorf("%s, as a client: %v, and the server says %v; want success: %v", what, clientErr, serverErr, want)
+			if clientErr, serverErr := shake(t, client,
+				other.Server()); (clientErr == nil && serverErr == nil) != want {
+				t.Errorf("%s, as a client: %v, and the server says %v; want success: %v", what, clientErr,
+					serverErr, want)
 			}
-			if clientErr, serverErr := shake(t, other.Client("localhost:7420"), server); (clientErr == nil && serverErr == nil) != want {
-				t.Errorf("%s, as a server: %v, and the client says %v; want success: %v", what, serverErr, clientErr, want)
+			if clientErr, serverErr := shake(t, other.Client("localhost:7420"),
+				server); (clientErr == nil && serverErr == nil) != want {
+				t.Errorf("%s, as a server: %v, and the client says %v; want success: %v", what, serverErr,
+					clientErr, want)
 			}
 		}
 		check("before the change", old, true)
@@ -175,11 +202,15 @@ func TestWrongOwnFiles(t *testing.T) {
 	good, _ := newFiles(t, a, a, time.Time{})
 	for _, c := range []struct{ ca, cert, key, want string }{
 		{"none.pem", good.cert, good.key, "none.pem: no such file or directory"},
-		{good.key, good.cert, good.key, good.key + ": no certificate; want a PEM file with lines that say BEGIN CERTIFICATE"},
+		{
+			good.key, good.cert, good.key,
+			good.key + ": no certificate; want a PEM file with lines that say BEGIN CERTIFICATE",
+		},
 		{good.ca, good.ca, good.key, good.ca + " and " + good.key + ": not a certificate and its key: "},
 		{good.ca, good.cert, good.cert, good.cert + " and " + good.cert + ": not a certificate and its key: "},
 	} {
-		if _, err := FromFiles(c.ca, c.cert, c.key, theMachines, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := FromFiles(c.ca, c.cert, c.key, theMachines, slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v; want %s", err, c.want)
 		}
 	}

@@ -43,8 +43,8 @@ func NewKey(now time.Time) Key {
 	return Key{since: max(0, now.Unix()), secret: fresh.Bytes()}
 }
 
-// ForClients returns the key for clients: machines that have k admit them, and know them for clients. It tells nothing of k
-// that would make a machine of its owner. That of a client's key is the same.
+// ForClients returns the key for clients: machines that have k admit them, and know them for clients. It tells nothing
+// of k that would make a machine of its owner. That of a client's key is the same.
 func (k Key) ForClients() Key {
 	if k.IsClient() {
 		return k
@@ -86,8 +86,8 @@ func (k Key) checksum() []byte {
 	return sum[:checksumSize]
 }
 
-// Fingerprint returns 8 hexadecimal digits that tell keys apart and reveal nothing of them. A client's key has that of the
-// machines' key.
+// Fingerprint returns 8 hexadecimal digits that tell keys apart and reveal nothing of them. A client's key has that of
+// the machines' key.
 func (k Key) Fingerprint() string {
 	sum := sha256.Sum256(k.public())
 	return hex.EncodeToString(sum[:4])
@@ -125,10 +125,13 @@ func Parse(text string) (Key, error) {
 	}
 	since, encoded, ok2 := strings.Cut(rest, "-")
 	if !ok || !ok2 || len(text) > textSize {
-		return Key{}, fmt.Errorf("not a key; want %s, a time, a hyphen and 56 letters or digits, as firn quorum key prints it, or one for clients", prefix)
+		return Key{},
+			fmt.Errorf("not a key; want %s, a time, a hyphen and 56 letters or digits, as firn quorum key prints it, "+
+				"or one for clients", prefix)
 	}
 	if want := letters.EncodedLen(size + checksumSize); len(encoded) != want {
-		return Key{}, fmt.Errorf("the key has %d characters after its last hyphen; want %d: is it complete?", len(encoded), want)
+		return Key{},
+			fmt.Errorf("the key has %d characters after its last hyphen; want %d: is it complete?", len(encoded), want)
 	}
 	var k Key
 	seconds, err := strconv.ParseInt(since, 16, 64)
@@ -178,7 +181,8 @@ func ParseFile(text []byte) (Keys, error) {
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 || len(keys) > MaxKeys {
-		return nil, fmt.Errorf("%d keys; want 1 to %d, one in each line, as firn quorum key prints them", len(keys), MaxKeys)
+		return nil, fmt.Errorf("%d keys; want 1 to %d, one in each line, as firn quorum key prints them",
+			len(keys), MaxKeys)
 	}
 	return keys, nil
 }

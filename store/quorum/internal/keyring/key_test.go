@@ -27,7 +27,8 @@ func TestKeysAreReadAsWritten(t *testing.T) {
 			t.Errorf("%s: %v; want it as it was", k, err)
 		}
 		c := k.ForClients()
-		if got, err := Parse(c.String()); err != nil || got != c || !c.IsClient() || k.IsClient() || c.Fingerprint() != k.Fingerprint() || c.ForClients() != c {
+		if got, err := Parse(c.String()); err != nil || got != c || !c.IsClient() || k.IsClient() ||
+			c.Fingerprint() != k.Fingerprint() || c.ForClients() != c {
 			t.Errorf("%s for clients is %s, and is read as %s, %v", k, c, got, err)
 		}
 		if since := (Keys{got}).Since(); !since.Equal(at.Truncate(time.Second)) {
@@ -110,23 +111,37 @@ func TestParseFile(t *testing.T) {
 		{"no end of line", all[0].String(), all[:1], ""},
 		{"comments", "# the first\r\n\r\n  " + all[0].String() + " \r\n\n#\n" + line(1), all[:2], ""},
 		{"four", line(0) + line(1) + line(2) + line(3), all[:4], ""},
-		{"five", line(0) + line(1) + line(2) + line(3) + line(4), nil, "5 keys; want 1 to 4, one in each line, as firn quorum key prints them"},
+		{
+			"five", line(0) + line(1) + line(2) + line(3) + line(4), nil,
+			"5 keys; want 1 to 4, one in each line, as firn quorum key prints them",
+		},
 		{"none", "# nothing\n", nil, "0 keys; want 1 to 4"},
-		{"twice", line(0) + line(1) + line(0), nil, "line 3: key " + all[0].Fingerprint() + " is there twice; want it once"},
-		{"cut", "#\n" + line(0) + line(1)[:60] + "\n", nil, "line 3: the key has 45 characters after its last hyphen; want 56: is it complete?"},
+		{
+			"twice", line(0) + line(1) + line(0), nil,
+			"line 3: key " + all[0].Fingerprint() + " is there twice; want it once",
+		},
+		{
+			"cut", "#\n" + line(0) + line(1)[:60] + "\n", nil,
+			"line 3: the key has 45 characters after its last hyphen; want 56: is it complete?",
+		},
 		{"other", "secret\n", nil, "line 1: not a key; want firn1-"},
 		{"of clients", all[0].ForClients().String(), all[:1].ForClients(), ""},
-		{"of both", line(0) + all[1].ForClients().String(), nil, "line 2: one key is for machines and another for clients; want one kind"},
+		{
+			"of both", line(0) + all[1].ForClients().String(), nil,
+			"line 2: one key is for machines and another for clients; want one kind",
+		},
 		{"token", "firn_abc-def\n", nil, "line 1: not a key; want firn1-"},
 	} {
 		got, err := ParseFile([]byte(c.text))
-		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") ||
+			err != nil && !strings.HasPrefix(err.Error(), c.err) {
 			t.Errorf("%s: %d keys, %v; want %d, %q", c.name, len(got), err, len(c.want), c.err)
 		}
 	}
 }
 
-// The key that is added for a change of keys has the time of the oldest: without the oldest, the cluster is as old as before.
+// The key that is added for a change of keys has the time of the oldest: without the oldest, the cluster is as old as
+// before.
 func TestAnotherKeyIsAsOldAsTheOldest(t *testing.T) {
 	keys := keysOf("cab")
 	another := keys.Another()
@@ -160,7 +175,8 @@ func FuzzParse(f *testing.F) {
 		for _, k := range keys {
 			again.WriteString(k.String() + "\n")
 		}
-		if got, err := ParseFile(again.Bytes()); err != nil || !slices.Equal(got, keys) || len(keys) < 1 || len(keys) > MaxKeys {
+		if got, err := ParseFile(again.Bytes()); err != nil || !slices.Equal(got, keys) || len(keys) < 1 ||
+			len(keys) > MaxKeys {
 			t.Errorf("%q: %d keys become %d, %v", text, len(keys), len(got), err)
 		}
 	})

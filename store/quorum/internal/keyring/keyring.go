@@ -1,13 +1,13 @@
 // Package keyring makes the certificates by which the machines of a quorum and their clients know each other: from keys
 // that they share, or from files of an authority of the user's own. All connections are mutual TLS 1.3.
 //
-// Each key is a certificate authority. A process makes an intermediate authority, has every key's authority sign it, and
-// shows a certificate of the intermediate together with all those signatures. It accepts the authorities of all its keys.
-// So two processes accept each other if, and only if, they share a key, and a key is changed in two rounds of restarts:
-// first everybody gets the new key beside the old one, and then the old one goes.
+// Each key is a certificate authority. A process makes an intermediate authority, has every key's authority sign it,
+// and shows a certificate of the intermediate together with all those signatures. It accepts the authorities of all its
+// keys. So two processes accept each other if, and only if, they share a key, and a key is changed in two rounds of
+// restarts: first everybody gets the new key beside the old one, and then the old one goes.
 //
-// From each key follows that of a second authority, which signs for clients: who has its key only is admitted, but is no
-// machine. With files, the names in a certificate say what its owner is.
+// From each key follows that of a second authority, which signs for clients: who has its key only is admitted, but is
+// no machine. With files, the names in a certificate say what its owner is.
 //
 // Certificates made from keys are valid from 1970 to 9999: no clock can lock a machine out.
 package keyring
@@ -39,7 +39,8 @@ import (
 
 // The names in certificates that are no hosts.
 const (
-	// ServerName is what certificates made from keys are for: every machine has the same, as whoever has a key is trusted.
+	// ServerName is what certificates made from keys are for: every machine has the same, as whoever has a key is
+	// trusted.
 	ServerName = "quorum.firn.internal"
 
 	// ClientName is in the certificate of a client, where an authority of one's own is used. That of a machine has the
@@ -130,8 +131,8 @@ func issue(keys Keys) (*Ring, error) {
 	return r, nil
 }
 
-// authorities returns the certificates of the key's authorities. They are the same whenever and wherever they are made from
-// the machines' key. A client makes that of the machines without its private key: nobody looks who has signed it.
+// authorities returns the certificates of the key's authorities. They are the same whenever and wherever they are made
+// from the machines' key. A client makes that of the machines without its private key: nobody looks who has signed it.
 func (k Key) authorities() (machines, clients *x509.Certificate, err error) {
 	c := k.ForClients()
 	name := authorityName + k.Fingerprint()
@@ -176,29 +177,33 @@ func encode(kind string, der []byte) []byte {
 
 // FromFiles uses the PEM files of an authority of the user's own: with the certificates of that authority; with this
 // machine's certificate, which is for clients and for servers at the host of the machine's address, followed by those
-// between it and the authority; and with its private key. Errors are those of reading them. A certificate of a client names
-// ClientName instead of a host. A server takes for machines those that name one of the hosts of now.
+// between it and the authority; and with its private key. Errors are those of reading them. A certificate of a client
+// names ClientName instead of a host. A server takes for machines those that name one of the hosts of now.
 //
 // The files are read again within a second of a handshake after they have changed. If they are then wrong, that is
 // logged, and the last good ones stay in use.
 func FromFiles(ca, cert, key string, hosts func() []string, log *slog.Logger) (*Ring, error) {
-	pair, err := files.Open("quorum's certificate and its key", log, func(contents [][]byte, _ *tls.Certificate) (*tls.Certificate, error) {
-		pair, err := tls.X509KeyPair(contents[0], contents[1])
-		if err != nil {
-			return nil, fmt.Errorf("%s and %s: not a certificate and its key: %w; want PEM files without a password", cert, key, err)
-		}
-		return &pair, nil
-	}, cert, key)
+	pair, err := files.Open("quorum's certificate and its key", log,
+		func(contents [][]byte, _ *tls.Certificate) (*tls.Certificate, error) {
+			pair, err := tls.X509KeyPair(contents[0], contents[1])
+			if err != nil {
+				return nil, fmt.Errorf("%s and %s: not a certificate and its key: %w; want PEM files without a "+
+					"password",
+					cert, key, err)
+			}
+			return &pair, nil
+		}, cert, key)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := files.Open("quorum's authority", log, func(contents [][]byte, _ *x509.CertPool) (*x509.CertPool, error) {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(contents[0]) {
-			return nil, fmt.Errorf("%s: no certificate; want a PEM file with lines that say BEGIN CERTIFICATE", ca)
-		}
-		return pool, nil
-	}, ca)
+	roots, err := files.Open("quorum's authority", log,
+		func(contents [][]byte, _ *x509.CertPool) (*x509.CertPool, error) {
+			pool := x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(contents[0]) {
+				return nil, fmt.Errorf("%s: no certificate; want a PEM file with lines that say BEGIN CERTIFICATE", ca)
+			}
+			return pool, nil
+		}, ca)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +212,9 @@ func FromFiles(ca, cert, key string, hosts func() []string, log *slog.Logger) (*
 
 func (r *Ring) fromFiles() bool { return r.files != paths{} }
 
-// Server returns a configuration for servers: whoever connects must show a certificate of a key, or one of the authority that
-// names a machine or ClientName. IsMachine then tells which. The caller may set NextProtos. Sessions are not resumed: a key that was taken away must not live on in them.
+// Server returns a configuration for servers: whoever connects must show a certificate of a key, or one of the
+// authority that names a machine or ClientName. IsMachine then tells which. The caller may set NextProtos. Sessions are
+// not resumed: a key that was taken away must not live on in them.
 func (r *Ring) Server() *tls.Config {
 	c := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -232,7 +238,8 @@ func (r *Ring) Server() *tls.Config {
 	return c
 }
 
-// IsMachine reports whether whoever has connected to a server here may do what machines may, and not only what clients may.
+// IsMachine reports whether whoever has connected to a server here may do what machines may, and not only what clients
+// may.
 func (r *Ring) IsMachine(s tls.ConnectionState) bool {
 	if r.fromFiles() {
 		return len(s.PeerCertificates) > 0 && r.namesMachine(s.PeerCertificates[0])
@@ -259,14 +266,16 @@ func namesOf(c *x509.Certificate) []string {
 type NameError struct{ Names, Hosts []string }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("the certificate names %.200q; want the host of a machine, one of %s, or %s for a client", e.Names, strings.Join(e.Hosts, ", "), ClientName)
+	return fmt.Sprintf("the certificate names %.200q; want the host of a machine, one of %s, or %s for a client",
+		e.Names, strings.Join(e.Hosts, ", "), ClientName)
 }
 
 // CheckMachine returns an error when others would not take this process for the machine at an address.
 func (r *Ring) CheckMachine(address string) error {
 	if !r.fromFiles() {
 		if r.keys.IsClient() {
-			return fmt.Errorf("%s is a machine of the quorum, and the key of this process is for clients; want the machines' own, which firn quorum key prints", address)
+			return fmt.Errorf("%s is a machine of the quorum, and the key of this process is for clients; want the "+
+				"machines' own, which firn quorum key prints", address)
 		}
 		return nil
 	}
@@ -275,7 +284,8 @@ func (r *Ring) CheckMachine(address string) error {
 		return err
 	}
 	if shown.VerifyHostname(hostOf(address)) != nil {
-		return fmt.Errorf("%s: it names %.200q; want %s, the host of this machine", r.files.cert, namesOf(shown), hostOf(address))
+		return fmt.Errorf("%s: it names %.200q; want %s, the host of this machine", r.files.cert, namesOf(shown),
+			hostOf(address))
 	}
 	return nil
 }
@@ -286,15 +296,19 @@ func (r *Ring) IsClient() bool { return r.keys.IsClient() }
 // Client returns a configuration for clients of the machine at an address, host:port. The caller may set NextProtos.
 func (r *Ring) Client(address string) *tls.Config {
 	c := &tls.Config{
-		MinVersion:           tls.VersionTLS13,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.certificate(), nil },
-		RootCAs:              r.roots(),
-		ServerName:           ServerName,
+		MinVersion: tls.VersionTLS13,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return r.certificate(), nil
+		},
+		RootCAs:    r.roots(),
+		ServerName: ServerName,
 	}
 	if r.fromFiles() {
 		c.ServerName = hostOf(address)
 		c.RootCAs, c.InsecureSkipVerify = nil, true // the authorities of now verify it instead of those of then
-		c.VerifyConnection = func(s tls.ConnectionState) error { return r.verify(s, x509.ExtKeyUsageServerAuth, c.ServerName) }
+		c.VerifyConnection = func(s tls.ConnectionState) error {
+			return r.verify(s, x509.ExtKeyUsageServerAuth, c.ServerName)
+		}
 	}
 	return c
 }
@@ -356,7 +370,8 @@ func (r *Ring) WriteFiles(dir string) (ca, cert, key, serverName string, err err
 	return ca, cert, key, ServerName, nil
 }
 
-// Refused is the protocol that a machine chooses, of those that Dial offers, to say in words why it takes no connection.
+// Refused is the protocol that a machine chooses, of those that Dial offers, to say in words why it takes no
+// connection.
 const Refused = "firn-refused/1"
 
 // maxRefusal is how long such words may be, in bytes.

@@ -82,7 +82,8 @@ func TestWhoSharesAKey(t *testing.T) {
 		for _, names := range [][2]string{{m.one, m.other}, {m.other, m.one}} {
 			clientErr, serverErr := shake(t, ringOf(t, names[0]).Client("ids-1:7420"), ringOf(t, names[1]).Server())
 			if (clientErr == nil) != m.want || (serverErr == nil) != m.want {
-				t.Errorf("keys %s call %s: the client says %v, the server %v; want success: %v", names[0], names[1], clientErr, serverErr, m.want)
+				t.Errorf("keys %s call %s: the client says %v, the server %v; want success: %v", names[0], names[1],
+					clientErr, serverErr, m.want)
 			}
 		}
 	}
@@ -96,7 +97,10 @@ func TestWhoSharesAKeyByFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return transport.TLSInfo{TrustedCAFile: ca, CertFile: cert, KeyFile: key, ServerName: name, ClientCertAuth: true, MinVersion: tls.VersionTLS13}
+		return transport.TLSInfo{
+			TrustedCAFile: ca, CertFile: cert, KeyFile: key, ServerName: name,
+			ClientCertAuth: true, MinVersion: tls.VersionTLS13,
+		}
 	}
 	check := func(what string, client, server *tls.Config, want bool) {
 		t.Helper()
@@ -176,7 +180,8 @@ func TestTheAuthorityIsTheSameEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.NotBefore.Unix() != 0 || c.NotAfter.Unix() != lastSecond || c.Subject.CommonName != "firn quorum key "+k.Fingerprint() {
+		if c.NotBefore.Unix() != 0 || c.NotAfter.Unix() != lastSecond ||
+			c.Subject.CommonName != "firn quorum key "+k.Fingerprint() {
 			t.Errorf("%q is valid from %v to %v", c.Subject.CommonName, c.NotBefore, c.NotAfter)
 		}
 		if clients.Subject.CommonName != "firn quorum key "+k.Fingerprint()+" for clients" {
@@ -211,7 +216,8 @@ func TestNoSessionIsResumed(t *testing.T) {
 	}
 }
 
-// A client with a key that follows from one of a machine's is admitted, and is no machine; nobody takes it for a server.
+// A client with a key that follows from one of a machine's is admitted, and is no machine; nobody takes it for a
+// server.
 func TestClientsKeys(t *testing.T) {
 	ofClients := func(letters string) *Ring {
 		r, err := FromKeys(keysOf(letters).ForClients())
@@ -242,11 +248,13 @@ func TestClientsKeys(t *testing.T) {
 		}
 		clientErr, serverErr := shake(t, c.client.Client("ids-1:7420"), server)
 		if (clientErr == nil && serverErr == nil) != c.admitted || c.admitted && machine != c.machine {
-			t.Errorf("%s: the client says %v, the server %v, a machine: %v; want admitted: %v, a machine: %v", c.name, clientErr, serverErr, machine, c.admitted, c.machine)
+			t.Errorf("%s: the client says %v, the server %v, a machine: %v; want admitted: %v, a machine: %v", c.name,
+				clientErr, serverErr, machine, c.admitted, c.machine)
 		}
 	}
 	refused := ofClients("a").CheckMachine("ids-1:7420")
-	if refused == nil || !strings.HasPrefix(refused.Error(), "ids-1:7420 is a machine of the quorum, and the key of this process is for clients") {
+	if refused == nil || !strings.HasPrefix(refused.Error(),
+		"ids-1:7420 is a machine of the quorum, and the key of this process is for clients") {
 		t.Errorf("as a machine: %v; want an error", refused)
 	}
 	if err := ringOf(t, "a").CheckMachine("ids-1:7420"); err != nil {
@@ -282,12 +290,15 @@ func TestServerRefuses(t *testing.T) {
 			"it showed no certificate", "", "ids-1:7420 has another key than this machine",
 		},
 		{
-			"another key, and the certificate of the right one's authority", config(func(c *tls.Config) { c.GetClientCertificate = ringOf(t, "b").Client("").GetClientCertificate }),
+			"another key, and the certificate of the right one's authority", config(func(c *tls.Config) {
+				c.GetClientCertificate = ringOf(t, "b").Client("").GetClientCertificate
+			}),
 			"it has another key", another, "ids-1:7420 has another key than this machine",
 		},
 		{
 			"another key", ringOf(t, "b").Client("ids-1:7420"),
-			"it has another key", "", "ids-1:7420 has another key (" + keysOf("a").Fingerprints() + ") than this machine",
+			"it has another key", "",
+			"ids-1:7420 has another key (" + keysOf("a").Fingerprints() + ") than this machine",
 		},
 		{
 			"TLS 1.2", config(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }),
@@ -295,7 +306,8 @@ func TestServerRefuses(t *testing.T) {
 		},
 		{
 			"another protocol", config(func(c *tls.Config) { c.NextProtos = []string{"smtp"} }),
-			"it wants a protocol that is not spoken here", "", "ids-1:7420 speaks TLS, but not as a machine of a quorum does",
+			"it wants a protocol that is not spoken here", "",
+			"ids-1:7420 speaks TLS, but not as a machine of a quorum does",
 		},
 	} {
 		server := ring.Server()
@@ -319,7 +331,8 @@ func TestClientRefuses(t *testing.T) {
 	client, thief := ringOf(t, "a"), ringOf(t, "b").Server()
 	thief.ClientAuth = tls.NoClientCert
 	clientErr, _ := shake(t, client.Client("ids-1:7420"), thief)
-	want := fmt.Sprintf("ids-1:7420 has another key (%s) than this machine (%s); give all machines the same --quorum-key-file",
+	want := fmt.Sprintf("ids-1:7420 has another key (%s) than this machine (%s); give all machines the same "+
+		"--quorum-key-file",
 		keysOf("b").Fingerprints(), keysOf("a").Fingerprints())
 	if got := client.Explain(clientErr, "ids-1:7420"); got == nil || got.Error() != want {
 		t.Errorf("%v; want %s", got, want)

@@ -8,8 +8,8 @@ import (
 // visitor is called with what can happen next, the world that it leads to, and what is wrong with that.
 type visitor[W any] func(what string, n W, broken string)
 
-// explore visits every world that can be reached, breadth first, and stops at the first that is broken: violation is then
-// the way there.
+// explore visits every world that can be reached, breadth first, and stops at the first that is broken: violation is
+// then the way there.
 func explore[W comparable](begin []W, next func(W, visitor[W])) (worlds []W, violation string) {
 	type origin struct {
 		from int32

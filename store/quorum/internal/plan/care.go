@@ -16,15 +16,16 @@ type Member struct {
 }
 
 // Situation is what the leader's process knows when it decides. Members must have been read before the machines were
-// asked: a machine that says Empty then, and is Started, was emptied. And they must have been read after the former action
-// was carried out or has failed for good, also if that was another leader's.
+// asked: a machine that says Empty then, and is Started, was emptied. And they must have been read after the former
+// action was carried out or has failed for good, also if that was another leader's.
 type Situation struct {
-	Cluster  string             // its identity
-	Record   []string           // the machines that should be the voters, as the store says; empty: it does not say yet
-	Own      []string           // the machines of the leader's configuration
-	Members  []Member           // in any order
-	Said     map[string]Machine // what the machines answered, by address, the leader's own included; who did not answer is absent
-	CaughtUp map[uint64]bool    // the learners that have almost everything that the leader has, by ID
+	Cluster string   // its identity
+	Record  []string // the machines that should be the voters, as the store says; empty: it does not say yet
+	Own     []string // the machines of the leader's configuration
+	Members []Member // in any order
+	// what the machines answered, by address, the leader's own included; who did not answer is absent
+	Said     map[string]Machine
+	CaughtUp map[uint64]bool // the learners that have almost everything that the leader has, by ID
 }
 
 // Action is what the leader's process does next about the members.
@@ -89,11 +90,14 @@ func (s *Situation) record([]Member) Action {
 			return Action{}
 		}
 	}
-	return Action{Kind: SetRecord, Record: slices.Sorted(slices.Values(s.Own)), Why: strings.Join(more, ", ") + " joined the list"}
+	return Action{
+		Kind: SetRecord, Record: slices.Sorted(slices.Values(s.Own)),
+		Why: strings.Join(more, ", ") + " joined the list",
+	}
 }
 
-// emptied removes a member whose machine has lost its data: the rest has its majority without it already. The machine then
-// joins as another member. One that was added and has not started yet is empty, too, and stays.
+// emptied removes a member whose machine has lost its data: the rest has its majority without it already. The machine
+// then joins as another member. One that was added and has not started yet is empty, too, and stays.
 func (s *Situation) emptied([]Member) Action {
 	for _, m := range s.Members {
 		if m.Started && s.hasLost(m) {
@@ -151,8 +155,8 @@ func (s *Situation) replaced(voters []Member) Action {
 	return Action{}
 }
 
-// caughtUp gives a learner its vote. Two voters survive no more losses than one, and four no more than three: the number
-// of voters becomes even only when another learner can make it odd at once.
+// caughtUp gives a learner its vote. Two voters survive no more losses than one, and four no more than three: the
+// number of voters becomes even only when another learner can make it odd at once.
 func (s *Situation) caughtUp(voters []Member) Action {
 	ready := s.ready()
 	if len(ready) == 0 || len(voters)%2 == 1 && len(ready) == 1 {

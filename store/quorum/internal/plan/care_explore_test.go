@@ -9,12 +9,12 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// This file explores how the members follow the record, with Care itself: every order of emptied disks, commands, changes
-// of the leader, and actions that are carried out late, also by a leader of before.
+// This file explores how the members follow the record, with Care itself: every order of emptied disks, commands,
+// changes of the leader, and actions that are carried out late, also by a leader of before.
 //
-// Raft is taken for granted: whoever leads has all that is committed, and what is committed then is on a majority of the
-// voters. What must hold: no majority of voters has a log without all that is committed, no action takes the majority from
-// the voters that have their logs, and the voters become the record.
+// Raft is taken for granted: whoever leads has all that is committed, and what is committed then is on a majority of
+// the voters. What must hold: no majority of voters has a log without all that is committed, no action takes the
+// majority from the voters that have their logs, and the voters become the record.
 
 // four are the machines. The lists of all have the first three.
 var four = [4]string{"a", "b", "c", "d"}
@@ -276,11 +276,14 @@ func (r realm) next(visit visitor[realm]) {
 		var broken string
 		n.orders[free], broken = r.order(a)
 		n.reads, n.read, n.stale, n.asked = false, members{}, 0, disks{}
-		slices.SortFunc(n.orders[:], func(a, b pending) int { return int(a.kind)*16 + int(a.at) - int(b.kind)*16 - int(b.at) })
+		slices.SortFunc(n.orders[:], func(a, b pending) int {
+			return int(a.kind)*16 + int(a.at) - int(b.kind)*16 - int(b.at)
+		})
 		if n.orders[0] == n.orders[1] {
 			n.orders[0] = pending{}
 		}
-		visit(fmt.Sprintf("the leader hears from %v, and wants: %v, as %s", answer.addresses(), a.Kind, a.Why), n, broken)
+		visit(fmt.Sprintf("the leader hears from %v, and wants: %v, as %s", answer.addresses(), a.Kind, a.Why),
+			n, broken)
 	}
 }
 
@@ -319,8 +322,8 @@ func (r realm) nextOfMachine(i int, see func(string, realm)) {
 	}
 }
 
-// survives reports whether the voters that have lost their logs are a minority: of those of now, and of those that there
-// will be once what is ordered is carried out. A change that is under way counts for a fault.
+// survives reports whether the voters that have lost their logs are a minority: of those of now, and of those that
+// there will be once what is ordered is carried out. A change that is under way counts for a fault.
 func (r *realm) survives() bool {
 	configurations := []realm{*r}
 	for k := range r.orders {
@@ -397,7 +400,8 @@ func exploreCare(t *testing.T, begin ...realm) {
 			kinds[o.kind]++
 		}
 		quiet := r
-		quiet.orders, quiet.reads, quiet.read, quiet.stale, quiet.empties, quiet.commands = [2]pending{}, false, members{}, 0, 0, 0
+		quiet.orders, quiet.reads, quiet.read, quiet.stale, quiet.empties, quiet.commands = [2]pending{}, false,
+			members{}, 0, 0, 0
 		if known[quiet] {
 			continue
 		}
@@ -406,7 +410,8 @@ func exploreCare(t *testing.T, begin ...realm) {
 		most = max(most, rounds)
 		voters := n.members.voters()
 		if broken == "" && (voters != n.record || n.logs != n.record) {
-			broken = fmt.Sprintf("in the end the voters are %v, and the record is %v", voters.addresses(), n.record.addresses())
+			broken = fmt.Sprintf("in the end the voters are %v, and the record is %v", voters.addresses(),
+				n.record.addresses())
 		}
 		if broken != "" {
 			t.Fatalf("%+v\n%+v\n%s", r, n, broken)
@@ -451,7 +456,8 @@ func TestExploreCareFurther(t *testing.T) {
 func TestMembersAreReadFirst(t *testing.T) {
 	r := of3()
 	r.empties, r.backwards, r.prompt = 1, true, true
-	if _, violation := explore([]realm{r}, realm.next); !strings.Contains(violation, "a member that has its log is to be removed") {
+	if _, violation := explore([]realm{r}, realm.next); !strings.Contains(violation,
+		"a member that has its log is to be removed") {
 		t.Errorf("%q", violation)
 	}
 }

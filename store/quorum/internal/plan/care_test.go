@@ -15,8 +15,9 @@ func situation(record, own, machines string) Situation {
 		Said: map[string]Machine{}, CaughtUp: map[uint64]bool{},
 	}
 	said := map[string]Disk{
-		"empty": {}, "lost": {Lost, "x"}, "removed": {Removed, "x"}, "promised": {Promised, "x"}, "promised-other": {Promised, "y"},
-		"formed": {Formed, "x"}, "started-other": {Started, "y"},
+		"empty": {}, "lost": {Lost, "x"}, "removed": {Removed, "x"}, "promised": {Promised, "x"},
+		"promised-other": {Promised, "y"},
+		"formed":         {Formed, "x"}, "started-other": {Started, "y"},
 	}
 	for i, word := range strings.Fields(machines) {
 		name, answer, _ := strings.Cut(word, "=")
@@ -24,7 +25,8 @@ func situation(record, own, machines string) Situation {
 		address := strings.ToLower(name)
 		if role != "none" {
 			id := uint64(i + 1)
-			s.Members = append(s.Members, Member{ID: id, Address: address, Learner: role != "", Started: role != "added", Leader: i == 0})
+			s.Members = append(s.Members,
+				Member{ID: id, Address: address, Learner: role != "", Started: role != "added", Leader: i == 0})
 			s.CaughtUp[id] = role == "ready"
 		}
 		m := Machine{Address: address, Disk: Disk{Started, "x"}, List: s.Own}
@@ -111,7 +113,8 @@ func TestCare(t *testing.T) {
 			got.WriteString(" " + strings.Join(a.Record, " "))
 		}
 		if got.String() != test.want || a.Kind != Nothing && a.Why == "" {
-			t.Errorf("record %s, list %s, machines %s: %s (%s), want %s", test.record, test.own, test.machines, got.String(), a.Why, test.want)
+			t.Errorf("record %s, list %s, machines %s: %s (%s), want %s", test.record, test.own, test.machines,
+				got.String(), a.Why, test.want)
 		}
 	}
 }

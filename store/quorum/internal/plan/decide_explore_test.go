@@ -11,10 +11,11 @@ import (
 )
 
 // This file explores how three machines form a cluster and come back to it, with Decide, Accept and Form themselves:
-// every order of crashes, starts, emptied disks and disks set back, answers and offers that are late, lost or come twice.
+// every order of crashes, starts, emptied disks and disks set back, answers and offers that are late, lost or come
+// twice.
 //
-// There must never be data of two clusters. What is committed is one thing per cluster: a disk keeps it or does not, and a
-// majority of the voters must never run without it while any disk has it.
+// There must never be data of two clusters. What is committed is one thing per cluster: a disk keeps it or does not,
+// and a majority of the voters must never run without it while any disk has it.
 
 // machines are the three; the first founds. stranger is in a wrong list only.
 var machines = [3]string{"a", "b", "c"}
@@ -170,7 +171,10 @@ func life(now bool) string {
 
 // me is what a machine is to itself.
 func (w *world) me(i int) Machine {
-	return Machine{Address: machines[i], Life: life(true), Disk: w.disks[i].real(), List: lists(w.wrong && i == 2), Index: w.index(i)}
+	return Machine{
+		Address: machines[i], Life: life(true), Disk: w.disks[i].real(), List: lists(w.wrong && i == 2),
+		Index: w.index(i),
+	}
 }
 
 // decided has the decisions of before: there are few that differ.
@@ -206,7 +210,10 @@ func (w *world) decide(i int, heard [3]answer) choice {
 }
 
 func (a answer) real(asker, i int) Machine {
-	m := Machine{Address: machines[i], Life: life(a.now), Disk: a.disk.real(), List: lists(a.wrong), Running: a.running, Record: a.record.names()}
+	m := Machine{
+		Address: machines[i], Life: life(a.now), Disk: a.disk.real(), List: lists(a.wrong), Running: a.running,
+		Record: a.record.names(),
+	}
 	if a.sawMore {
 		m.Saw = map[string]uint64{machines[asker]: 2}
 	}
@@ -307,7 +314,8 @@ func (w *world) part(i int) (p [24]byte) {
 		return 0
 	}
 	h, c := w.heard[i], w.decided[i]
-	put(uint8(w.disks[i].state), w.disks[i].cluster, bit(w.keeps.has(i)), bit(w.runs.has(i)), bit(w.accepted.has(i)), uint8(w.told[i]))
+	put(uint8(w.disks[i].state), w.disks[i].cluster, bit(w.keeps.has(i)), bit(w.runs.has(i)), bit(w.accepted.has(i)),
+		uint8(w.told[i]))
 	put(bit(h.heard), uint8(h.disk.state), h.disk.cluster, bit(h.now), bit(h.running), uint8(c.do), c.cluster)
 	for _, o := range w.offers[i] {
 		put(o.cluster, uint8(o.disk.state), o.disk.cluster, bit(o.now))
@@ -580,7 +588,8 @@ func (w *world) act(i int, c choice) {
 	}
 }
 
-// settled is what becomes of a world if nothing fails any more: what is on its way is lost, and all ask and act in turn.
+// settled is what becomes of a world if nothing fails any more: what is on its way is lost, and all ask and act in
+// turn.
 func (w world) settled() (n world, rounds int) {
 	w.left = faults{identities: identities - w.fresh}
 	w.wrong = false
@@ -666,9 +675,11 @@ func exploreForming(t *testing.T, begin ...world) (stuck map[string]int) {
 	most := 0
 	known := map[world]string{}
 	for _, w := range worlds {
-		faulty := w.left.empties != begin[0].left.empties || w.left.setBacks != begin[0].left.setBacks || w.left.copies != begin[0].left.copies
+		faulty := w.left.empties != begin[0].left.empties || w.left.setBacks != begin[0].left.setBacks ||
+			w.left.copies != begin[0].left.copies
 		quiet := w
-		quiet.offers, quiet.told, quiet.decided, quiet.heard, quiet.attempt, quiet.accepted = [3][late]offer{}, [3]set{}, [3]choice{}, [3]answer{}, 0, 0
+		quiet.offers, quiet.told, quiet.decided, quiet.heard, quiet.attempt, quiet.accepted = [3][late]offer{},
+			[3]set{}, [3]choice{}, [3]answer{}, 0, 0
 		why, met := known[quiet]
 		if !met {
 			n, rounds := quiet.settled()
@@ -694,9 +705,9 @@ func TestExploreFormingFurther(t *testing.T) {
 	exploreForming(t, world{left: faults{empties: 3, identities: 3}})
 }
 
-// TestExploreFormingByAnyName explores without making worlds equal in which the last two machines have changed places, and
-// comes to the same worlds. They are as many as the model formal/forming.pml has, which is not made from this code, in the
-// same bounds: docs/proof.md.
+// TestExploreFormingByAnyName explores without making worlds equal in which the last two machines have changed places,
+// and comes to the same worlds. They are as many as the model formal/forming.pml has, which is not made from this code,
+// in the same bounds: docs/proof.md.
 func TestExploreFormingByAnyName(t *testing.T) {
 	for _, c := range []struct {
 		left   faults
@@ -728,7 +739,8 @@ func TestExploreFormingByAnyName(t *testing.T) {
 			t.Errorf("%+v: %d worlds, but %d when named first", c.left, len(worlds), len(same))
 		}
 		if len(named) != c.worlds {
-			t.Errorf("%+v: %d worlds by name; formal/forming.pml and docs/proof.md have %d", c.left, len(named), c.worlds)
+			t.Errorf("%+v: %d worlds by name; formal/forming.pml and docs/proof.md have %d", c.left,
+				len(named), c.worlds)
 		}
 	}
 }

@@ -9,8 +9,10 @@ import (
 func FuzzDecide(f *testing.F) {
 	for _, text := range []string{
 		`{"b:1":{"address":"b:1","life":"l","list":["a:1","b:1"],"disk":{"state":"promised","cluster":"c"}}}`,
-		`{"b:1":{"address":"b:1","running":true,"record":["b:1"],"members":[{"address":"b:1"}],"saw":{"a:1":7},"disk":{"state":"started","cluster":"c"}}}`,
-		`{"a:1":{"address":"a:1","life":"other","member":3,"index":9},"":{},"b:1":{"members":[{},{}],"record":["","a:1"]}}`,
+		`{"b:1":{"address":"b:1","running":true,"record":["b:1"],"members":[{"address":"b:1"}],"saw":{"a:1":7},` +
+			`"disk":{"state":"started","cluster":"c"}}}`,
+		`{"a:1":{"address":"a:1","life":"other","member":3,"index":9},"":{},"b:1":{"members":[{},{}],"record":["",` +
+			`"a:1"]}}`,
 		`{"b:1":{"list":null,"saw":{"":18446744073709551615}}}`,
 	} {
 		f.Add([]byte(text), uint64(5))

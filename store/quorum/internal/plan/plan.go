@@ -1,6 +1,6 @@
 // Package plan decides what the machines of a quorum do: Decide, what one does before its etcd server runs; Care, what
-// the leader does next about who the members are. There must never be two clusters, and none must forget what a majority
-// of it has kept.
+// the leader does next about who the members are. There must never be two clusters, and none must forget what a
+// majority of it has kept.
 //
 // Both are pure functions of what the machines say of themselves, without clock, disk or network, so that tests can
 // explore every order of crashes, emptied disks and late messages. Package quorum asks, and does what they return. When
@@ -58,8 +58,8 @@ type Machine struct {
 	Life    string   `json:"life"` // random, chosen when its process starts
 	Disk    Disk     `json:"disk"`
 	List    []string `json:"list"` // the machines of its configuration, in any order
-	// Index is that of the last entry in its log, committed or not, before its server runs. While that runs, it is of one
-	// that is committed and on its disk, which it can't be without later.
+	// Index is that of the last entry in its log, committed or not, before its server runs. While that runs, it is of
+	// one that is committed and on its disk, which it can't be without later.
 	Index uint64 `json:"index"`
 	// Member is the ID of the etcd member whose log is on its disk. Zero: there is no log.
 	Member uint64 `json:"member,omitempty"`

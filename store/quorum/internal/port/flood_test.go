@@ -7,7 +7,8 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-// Ten thousand connections over TCP that stay open take nothing from those who have the key, and 256 files from this process.
+// Ten thousand connections over TCP that stay open take nothing from those who have the key, and 256 files from this
+// process.
 func TestTenThousandOpenConnections(t *testing.T) {
 	testenv.Slow(t)
 	ring := newRing(t)

@@ -12,8 +12,9 @@ const (
 	bufferSize   = 16 << 10         // what a record of TLS holds
 )
 
-// Pipe connects to an address of a network, such as unix, and copies both ways between that connection and a until one of
-// them ends, or takes less than 16 KiB in 20 s though there is more for it. Then it closes both and returns. If it can't connect, it closes a.
+// Pipe connects to an address of a network, such as unix, and copies both ways between that connection and a until one
+// of them ends, or takes less than 16 KiB in 20 s though there is more for it. Then it closes both and returns. If it
+// can't connect, it closes a.
 func Pipe(a net.Conn, network, address string) {
 	b, err := net.DialTimeout(network, address, connectLimit)
 	if err != nil {
@@ -35,8 +36,8 @@ func join(a, b net.Conn) {
 	both.Wait()
 }
 
-// copyAll copies until one side ends. A side that takes nothing has to end it: while it blocks a write, nobody reads from
-// the other one, so that the other one's end is not seen.
+// copyAll copies until one side ends. A side that takes nothing has to end it: while it blocks a write, nobody reads
+// from the other one, so that the other one's end is not seen.
 func copyAll(to, from net.Conn) {
 	buffer := make([]byte, bufferSize)
 	for {

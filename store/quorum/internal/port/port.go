@@ -1,6 +1,7 @@
-// Package port is the one port of a machine of a quorum: it accepts connections of mutual TLS from whoever has the key, and
-// gives each to the handler of its protocol; to that of etcd's peers, and to the places of machines, only those of machines,
-// which their certificates tell from clients. Strangers get no further than the handshake, and can't crowd out others.
+// Package port is the one port of a machine of a quorum: it accepts connections of mutual TLS from whoever has the key,
+// and gives each to the handler of its protocol; to that of etcd's peers, and to the places of machines, only those of
+// machines, which their certificates tell from clients. Strangers get no further than the handshake, and can't crowd
+// out others.
 package port
 
 import (
@@ -28,13 +29,14 @@ const (
 	Exchange = "firn-quorum/1" // of firn: what the machines are, and what is asked of them
 )
 
-// ByMachine returns the name under which a machine of the quorum connects for Clients or Exchange: the same protocol, and
-// one of the places that clients can't take.
+// ByMachine returns the name under which a machine of the quorum connects for Clients or Exchange: the same protocol,
+// and one of the places that clients can't take.
 func ByMachine(protocol string) string { return byMachine + protocol }
 
 const byMachine = "machine/"
 
-// MaxClients is how many connections of processes that are no machines there may be for Clients, and how many for Exchange.
+// MaxClients is how many connections of processes that are no machines there may be for Clients, and how many for
+// Exchange.
 const MaxClients = 1024
 
 const (
@@ -47,7 +49,8 @@ const (
 	highestPause   = time.Second
 )
 
-// Port listens for the machines and the clients of a quorum. Make it with Listen. Its methods are safe for concurrent use.
+// Port listens for the machines and the clients of a quorum. Make it with Listen. Its methods are safe for concurrent
+// use.
 type Port struct {
 	listener net.Listener
 	ring     *keyring.Ring
@@ -81,7 +84,10 @@ type handshake struct {
 
 // Listen listens on an address, host:port. Until there are handlers, connections are closed after their handshake.
 func Listen(address string, ring *keyring.Ring, log *slog.Logger) (*Port, error) {
-	config := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	config := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 15 * time.Second,
+		Interval: 5 * time.Second, Count: 3,
+	}}
 	l, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, err
@@ -93,7 +99,10 @@ func serve(l net.Listener, ring *keyring.Ring, log *slog.Logger) *Port {
 	p := &Port{
 		listener: l, ring: ring, config: ring.Server(), log: throttle.NewOnce(log),
 		handlers: map[string]func(*tls.Conn){}, established: map[net.Conn]string{},
-		places: map[string]int{byMachine: maxMachines, Clients: MaxClients, Exchange: MaxClients, keyring.Refused: maxRefusals},
+		places: map[string]int{
+			byMachine: maxMachines, Clients: MaxClients, Exchange: MaxClients,
+			keyring.Refused: maxRefusals,
+		},
 	}
 	p.config.NextProtos = []string{Clients, "http/1.1", Exchange, ByMachine(Clients), ByMachine(Exchange)}
 	refusing := p.config.Clone()
@@ -121,15 +130,16 @@ func crowded(protocol string) string {
 	if placesOf(protocol) == byMachine {
 		return fmt.Sprintf("it has %d connections of machines, which is the limit", maxMachines)
 	}
-	return fmt.Sprintf("it has the connections of %d clients, which is the limit: want fewer nodes on this quorum", MaxClients)
+	return fmt.Sprintf("it has the connections of %d clients, which is the limit: want fewer nodes on this quorum",
+		MaxClients)
 }
 
 // Addr returns the host:port that it listens on.
 func (p *Port) Addr() string { return p.listener.Addr().String() }
 
 // Handle has connections for a protocol served from now on; nil: they are closed from now on. It does not change what
-// becomes of those that are being served. A connection is closed when serve returns, and the other way round: serve must
-// return when the connection is closed.
+// becomes of those that are being served. A connection is closed when serve returns, and the other way round: serve
+// must return when the connection is closed.
 func (p *Port) Handle(protocol string, serve func(*tls.Conn)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,8 +187,8 @@ func (p *Port) accept() {
 	}
 }
 
-// begin starts the handshake of a connection. Of too many at a time, the oldest of the host with the most makes room: an
-// honest one takes a moment, and comes from a host with few.
+// begin starts the handshake of a connection. Of too many at a time, the oldest of the host with the most makes room:
+// an honest one takes a moment, and comes from a host with few.
 func (p *Port) begin(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,5 +298,6 @@ func (p *Port) leave(c net.Conn) {
 
 // refuse logs why a connection is closed: one line a minute for each reason, and how many others there were.
 func (p *Port) refuse(c net.Conn, why string, args ...any) {
-	p.log.Write(slog.LevelWarn, why, "refused a connection to the quorum", append([]any{"remote", c.RemoteAddr().String(), "why", why}, args...)...)
+	p.log.Write(slog.LevelWarn, why, "refused a connection to the quorum",
+		append([]any{"remote", c.RemoteAddr().String(), "why", why}, args...)...)
 }

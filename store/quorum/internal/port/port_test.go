@@ -251,7 +251,9 @@ func TestStrangers(t *testing.T) {
 				}
 			}},
 			{"it has another key", func(n byte) {
-				c, _ := w.shake(n, func(c *tls.Config) { c.GetClientCertificate = other.Client("").GetClientCertificate })
+				c, _ := w.shake(n, func(c *tls.Config) {
+					c.GetClientCertificate = other.Client("").GetClientCertificate
+				})
 				if !ended(c) {
 					t.Error("a connection with another key stays")
 				}
@@ -279,7 +281,9 @@ func TestStrangers(t *testing.T) {
 			}},
 			{"it closed the connection before it was established", func(n byte) { w.connect(n).Close() }},
 			{"it speaks an older version of TLS than 1.3", func(n byte) {
-				_, _ = w.shake(n, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 })
+				_, _ = w.shake(n, func(c *tls.Config) {
+					c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+				})
 			}},
 			{"it wants a protocol that is not spoken here", func(n byte) {
 				_, _ = w.shake(n, func(c *tls.Config) { c.NextProtos = []string{"smtp"} })
@@ -290,7 +294,9 @@ func TestStrangers(t *testing.T) {
 			n := byte(n + 10)
 			c.come(n)
 			synctest.Wait()
-			w.log.Wants(t, fmt.Sprintf("level=WARN msg=\"refused a connection to the quorum\" remote=10.0.0.%d:40000 why=%q", n, c.says))
+			w.log.Wants(t,
+				fmt.Sprintf("level=WARN msg=\"refused a connection to the quorum\" remote=10.0.0.%d:40000 why=%q",
+					n, c.says))
 		}
 		if !echoes(honest) {
 			t.Error("who had the key lost the connection")
@@ -353,8 +359,8 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// Ten thousand that say nothing do not keep those out who have the key: the oldest handshake of theirs makes room for a new
-// one, and never that of a host with fewer, however long it takes.
+// Ten thousand that say nothing do not keep those out who have the key: the oldest handshake of theirs makes room for a
+// new one, and never that of a host with fewer, however long it takes.
 func TestTenThousandSilentStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -429,7 +435,9 @@ func TestEstablishedConnectionsAreLimited(t *testing.T) {
 				t.Errorf("there are more than %d", MaxClients)
 			}
 			synctest.Wait()
-			w.log.Wants(t, `remote=10.0.0.3:40000 why="it has the connections of 1024 clients, which is the limit: want fewer nodes on this quorum"`)
+			w.log.Wants(t,
+				`remote=10.0.0.3:40000 why="it has the connections of 1024 clients, which is the limit: want fewer `+
+					`nodes on this quorum"`)
 			told, err := w.shake(3, offers(protocol, keyring.Refused))
 			if err != nil {
 				t.Fatal(err)
@@ -499,7 +507,10 @@ func TestAcceptGoesOnAfterErrors(t *testing.T) {
 			t.Errorf("after it, who has the key is not admitted: %v", err)
 		}
 		lines := w.log.Take()
-		if len(lines) == 0 || len(lines) > 21 || !strings.Contains(lines[0], `level=ERROR msg="can't accept connections of the quorum; trying again" err="accept: too many open files"`) {
+		if len(lines) == 0 || len(lines) > 21 ||
+			!strings.Contains(lines[0],
+				`level=ERROR msg="can't accept connections of the quorum; trying again" err="accept: too many `+
+					`open files"`) {
 			t.Errorf("the log has %d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 		}
 	})

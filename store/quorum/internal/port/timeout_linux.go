@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userTimeout is how long what was sent may stay without an acknowledgement, and how long the other side may take nothing.
+// userTimeout is how long what was sent may stay without an acknowledgement, and how long the other side may take
+// nothing.
 const userTimeout = 20 * time.Second
 
 // setUserTimeout ends a connection to a machine that lost its power. Keep-alive alone sees that only while nothing is

@@ -20,7 +20,8 @@ func TestConnectionsToTheDeadEnd(t *testing.T) {
 		if err == nil {
 			err = raw.Control(func(fd uintptr) {
 				for name, o := range map[string][2]int{
-					"SO_KEEPALIVE": {unix.SOL_SOCKET, unix.SO_KEEPALIVE}, "TCP_KEEPIDLE": {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
+					"SO_KEEPALIVE":     {unix.SOL_SOCKET, unix.SO_KEEPALIVE},
+					"TCP_KEEPIDLE":     {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
 					"TCP_USER_TIMEOUT": {unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT},
 				} {
 					options[name], _ = unix.GetsockoptInt(int(fd), o[0], o[1])

@@ -29,8 +29,8 @@ var (
 	errClosed = errors.New("the connection was closed")
 )
 
-// Limits on what a server may send, in bytes: when a connection begins, to log in, of an event, and around what an answer
-// holds. Those of the answers to one call are answers.Max together.
+// Limits on what a server may send, in bytes: when a connection begins, to log in, of an event, and around what an
+// answer holds. Those of the answers to one call are answers.Max together.
 const (
 	maxGreeting = 1 << 10
 	maxLogin    = 64 << 10
@@ -108,7 +108,10 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{options: o, conn: conn, done: make(chan struct{}), waiting: make(map[int32]*Call), heard: began, used: began}
+	c := &Conn{
+		options: o, conn: conn, done: make(chan struct{}), waiting: make(map[int32]*Call),
+		heard: began, used: began,
+	}
 	c.wake = sync.NewCond(&c.mu)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = c.greet()
@@ -349,7 +352,8 @@ func (c *Conn) tick() {
 		c.mu.Lock()
 		oldest := c.oldest()
 		if c.err == nil && time.Since(c.used) >= pingEvery && len(c.pings) == 0 {
-			c.queue = append(c.queue, &Call{request: Request{code: codePing}, xid: xidPing, answered: make(chan struct{})})
+			c.queue = append(c.queue,
+				&Call{request: Request{code: codePing}, xid: xidPing, answered: make(chan struct{})})
 			c.wake.Signal()
 		}
 		c.mu.Unlock()

@@ -10,11 +10,15 @@ import (
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x01a"))
 	f.Add(bytes.Repeat([]byte{0}, 100))
-	f.Add([]byte{0, 0, 0, 13, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 255, 255, 255, 255, 255, 255, 255, 155, 255, 255, 255, 255, 1, 255, 255, 255, 255})
+	f.Add([]byte{
+		0, 0, 0, 13, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 255, 255, 255, 255, 255, 255, 255, 155, 255, 255,
+		255, 255, 1, 255, 255, 255, 255,
+	})
 	f.Add([]byte{127, 255, 255, 255, 0, 0, 0, 1, 'a'})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, r := range []Request{
-			Exists("/", false), Get("/"), Children("/", false), Sync("/"), Create("/", nil, Persistent, false), Set("/", nil, 0),
+			Exists("/", false), Get("/"), Children("/", false), Sync("/"), Create("/", nil, Persistent, false),
+			Set("/", nil, 0),
 			Delete("/", 0), Multi(), Multi(Create("/a", nil, Persistent, false), Set("/a", nil, 0), Check("/a", 0)),
 			{code: codeSASL},
 		} {
@@ -39,7 +43,8 @@ func FuzzDirectives(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		_ = directives(s)
 		s = strings.TrimSpace(s)
-		if got := directives("first=1,second=" + quote(s) + ",third=3"); got["second"] != s || got["first"] != "1" || got["third"] != "3" {
+		if got := directives("first=1,second=" + quote(s) + ",third=3"); got["second"] != s || got["first"] != "1" ||
+			got["third"] != "3" {
 			t.Errorf("%q came back as %q", s, got)
 		}
 	})

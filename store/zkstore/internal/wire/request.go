@@ -245,7 +245,8 @@ func (r Request) decodeParts(in *reader) []Reply {
 	case len(all) != len(r.parts):
 		in.fail("%d parts of a transaction; want %d", len(all), len(r.parts))
 	case failed > 0 && (failed < len(all) || why == 0):
-		in.fail("%d parts of a transaction as failed, of %d; want none, or all with the reason of one", failed, len(all))
+		in.fail("%d parts of a transaction as failed, of %d; want none, or all with the reason of one",
+			failed, len(all))
 	}
 	if in.err != nil {
 		return nil
@@ -253,7 +254,8 @@ func (r Request) decodeParts(in *reader) []Reply {
 	return all
 }
 
-// stat reads what a server knows of the request's node. Only ZooKeeper's own nodes, such as "/", were made by no transaction.
+// stat reads what a server knows of the request's node. Only ZooKeeper's own nodes, such as "/", were made by no
+// transaction.
 func (r Request) stat(in *reader) (s Stat) {
 	s.Created, s.Modified = in.long(), in.long()
 	in.take(16) // the wall clock's times
@@ -263,7 +265,8 @@ func (r Request) stat(in *reader) (s Stat) {
 	in.take(8) // length, number of children
 	s.Children = in.long()
 	if s.Created < 0 || s.Created == 0 && r.path != "/" || s.Modified < s.Created {
-		in.fail("that transaction %d made %.80q, and %d wrote it last; want numbers above zero, in this order", s.Created, r.path, s.Modified)
+		in.fail("that transaction %d made %.80q, and %d wrote it last; want numbers above zero, in this order",
+			s.Created, r.path, s.Modified)
 	}
 	return s
 }

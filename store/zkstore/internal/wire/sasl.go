@@ -33,14 +33,16 @@ func (c *Conn) login(ctx context.Context, l Login) error {
 	}
 	random := fresh.Bytes()
 	nonce := hex.EncodeToString(random[:16])
-	answer := fmt.Sprintf(`charset=utf-8,username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
+	answer := fmt.Sprintf(`charset=utf-8,username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri="%s",`+
+		`maxbuf=65536,response=%s,qop=auth`,
 		quote(l.User), quote(challenge["realm"]), quote(challenge["nonce"]), quote(nonce), digestURI,
 		digest(l, challenge["realm"], challenge["nonce"], nonce, "AUTHENTICATE:"))
 	if token, err = c.token(ctx, []byte(answer)); err != nil {
 		return err
 	}
 	proof := directives(string(token))["rspauth"]
-	if want := digest(l, challenge["realm"], challenge["nonce"], nonce, ":"); subtle.ConstantTimeCompare([]byte(proof), []byte(want)) == 0 {
+	if want := digest(l, challenge["realm"], challenge["nonce"], nonce, ":"); subtle.ConstantTimeCompare([]byte(proof),
+		[]byte(want)) == 0 {
 		return fmt.Errorf("%w: the server does not know the password", ErrAuthFailed)
 	}
 	return nil

@@ -62,21 +62,26 @@ func TestShapeOfAnswers(t *testing.T) {
 		{Get("/a"), [][]byte{{255, 255, 255, 254}, statOf(1, 1)}, "a length of -2"},
 		{Get("/a"), [][]byte{{0, 0, 0, 200}, statOf(1, 1)}, "ends too early"},
 		{Children("/a", false), [][]byte{{0, 0, 0, 1, 0, 0, 0, 1, 'b'}, statOf(1, 1)}, ""},
-		{Children("/a", false), [][]byte{{0, 0, 0, 40, 0, 0, 0, 1, 'b'}, statOf(1, 1)}, "a list of 40 names in 73 bytes"},
+		{
+			Children("/a", false),
+			[][]byte{{0, 0, 0, 40, 0, 0, 0, 1, 'b'}, statOf(1, 1)},
+			"a list of 40 names in 73 bytes",
+		},
 		{Children("/a", false), [][]byte{{0, 127, 255, 255}, make([]byte, 40<<20)}, "want at most 1048576"},
 		{Children("/a", false), [][]byte{{255, 255, 255, 254}, statOf(1, 1)}, "a list of -2 names"},
 	} {
 		in := reader{buf: bytes.Join(c.answer, nil)}
 		var reply Reply
 		c.request.decode(&in, &reply)
-		if in.err == nil && c.want != "" || in.err != nil && (c.want == "" || !strings.Contains(in.err.Error(), c.want)) {
+		if in.err == nil && c.want != "" ||
+			in.err != nil && (c.want == "" || !strings.Contains(in.err.Error(), c.want)) {
 			t.Errorf("%.300x: %v; want %q", c.answer, in.err, c.want)
 		}
 	}
 }
 
-// What a server says that it will send takes no memory before it comes, and what is more than a request has room for ends
-// the connection.
+// What a server says that it will send takes no memory before it comes, and what is more than a request has room for
+// ends the connection.
 func TestLengthOfAnswers(t *testing.T) {
 	greeting := make([]byte, 36)
 	binary.BigEndian.PutUint32(greeting[4:], 10_000)
@@ -86,18 +91,31 @@ func TestLengthOfAnswers(t *testing.T) {
 		return binary.BigEndian.AppendUint32(b, uint32(xid))
 	}
 	largeNode := append(answer(1, 20<<20+16+4+68), make([]byte, 12)...)
-	largeNode = append(append(binary.BigEndian.AppendUint32(largeNode, 20<<20), make([]byte, 20<<20)...), statOf(1, 1)...)
+	largeNode = append(append(binary.BigEndian.AppendUint32(largeNode, 20<<20), make([]byte, 20<<20)...),
+		statOf(1, 1)...)
 	for name, c := range map[string]struct {
 		greet, then []byte
 		want        string
 	}{
-		"a greeting of 4 GiB":         {greet: []byte{255, 255, 255, 255}, want: "4294967295 bytes; want at most 1024"},
-		"an answer of 2 GiB":          {then: append(answer(1, 1<<31), make([]byte, 12)...), want: "bytes; want at most 33554432"},
-		"an answer that never comes":  {then: append(answer(1, answers.Max), make([]byte, 12)...), want: "no answer"},
-		"an event of 1 MiB":           {then: append(answer(xidEvent, 1<<20), make([]byte, 12)...), want: "bytes; want at most 65536"},
-		"an answer to nothing":        {then: append(answer(7, 1<<20), make([]byte, 12)...), want: "a request 7 that was not sent"},
-		"an answer without a header":  {then: answer(1, 4), want: "4 bytes; want at least 16"},
-		"all answers to a call, each": {then: append(largeNode, append(answer(2, 20<<20+16), make([]byte, 12)...)...), want: "want at most 12582840"},
+		"a greeting of 4 GiB": {greet: []byte{255, 255, 255, 255}, want: "4294967295 bytes; want at most 1024"},
+		"an answer of 2 GiB": {
+			then: append(answer(1, 1<<31), make([]byte, 12)...),
+			want: "bytes; want at most 33554432",
+		},
+		"an answer that never comes": {then: append(answer(1, answers.Max), make([]byte, 12)...), want: "no answer"},
+		"an event of 1 MiB": {
+			then: append(answer(xidEvent, 1<<20), make([]byte, 12)...),
+			want: "bytes; want at most 65536",
+		},
+		"an answer to nothing": {
+			then: append(answer(7, 1<<20), make([]byte, 12)...),
+			want: "a request 7 that was not sent",
+		},
+		"an answer without a header": {then: answer(1, 4), want: "4 bytes; want at least 16"},
+		"all answers to a call, each": {
+			then: append(largeNode, append(answer(2, 20<<20+16), make([]byte, 12)...)...),
+			want: "want at most 12582840",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, server := net.Pipe()
@@ -122,7 +140,9 @@ func TestLengthOfAnswers(t *testing.T) {
 				silence = 300 * time.Millisecond
 			}
 			conn, err := Dial(ctx, Options{
-				Connect: func(context.Context) (net.Conn, error) { return client, nil }, Timeout: time.Second, Silence: silence,
+				Connect: func(context.Context) (net.Conn, error) {
+					return client, nil
+				}, Timeout: time.Second, Silence: silence,
 			})
 			if err == nil {
 				_, err = conn.Do(ctx, Get("/a"), Get("/b"))

@@ -78,7 +78,8 @@ func TestRequests(t *testing.T) {
 	if set.Err != 0 || set.Stat.Version != 1 || set.Stat.Modified != set.Zxid || set.Stat.Created != made.Zxid {
 		t.Errorf("Set = %+v", set)
 	}
-	if got := do(t, c, wire.Sync("/a"), wire.Get("/a")); string(got.Data) != "two" || got.Stat != set.Stat || got.Zxid < set.Zxid {
+	if got := do(t, c, wire.Sync("/a"), wire.Get("/a")); string(got.Data) != "two" || got.Stat != set.Stat ||
+		got.Zxid < set.Zxid {
 		t.Errorf("Get = %+v", got)
 	}
 	if absent := do(t, c, wire.Exists("/b", false)); absent.Err != wire.ErrNoNode {
@@ -124,7 +125,10 @@ func TestMulti(t *testing.T) {
 		t.Fatalf("Multi = %+v", done)
 	}
 	for _, parts := range [][]wire.Request{
-		{wire.Set("/m", []byte("2"), wire.AnyVersion), wire.Check("/m", 1), wire.Create("/m", nil, wire.Persistent, false)},
+		{
+			wire.Set("/m", []byte("2"), wire.AnyVersion), wire.Check("/m", 1),
+			wire.Create("/m", nil, wire.Persistent, false),
+		},
 		{wire.Check("/m", wire.AnyVersion), wire.Check("/m", 0), wire.Set("/m", []byte("2"), wire.AnyVersion)},
 		{wire.Check("/m", 1), wire.Delete("/gone", wire.AnyVersion), wire.Set("/m", []byte("2"), wire.AnyVersion)},
 	} {

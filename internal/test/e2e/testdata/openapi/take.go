@@ -1,5 +1,5 @@
-// Takes IDs with each client in Go that was generated, and prints them: a line for each, with the generator, a tab and the
-// ID. It asks for numbers, as docs/clients.md says. The argument is the node's address.
+// Takes IDs with each client in Go that was generated, and prints them: a line for each, with the generator, a tab and
+// the ID. It asks for numbers, as docs/clients.md says. The argument is the node's address.
 package main
 
 import (
