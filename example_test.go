@@ -175,9 +175,7 @@ func ExampleLayout_UUID() {
 	// Output:
 	// 01a1fc23-5529-7000-81a1-522b4a720005 <nil>
 	// 117465411174400005 <nil>
-	// "00000000-0000-70ff-8000-000000000000" is not a UUID ID: another program or layout made it: its time is not that
-	// of its ID 4611686018427387904 in the layout 41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z; want
-	// 029b76da-a800-7001-8000-000000000000
+	// "00000000-0000-70ff-8000-000000000000" is not a UUID ID: another program or layout made it: its time is not that of its ID 4611686018427387904 in the layout 41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z; want 029b76da-a800-7001-8000-000000000000
 }
 
 // Give an ID to a stranger, who learns neither its time nor its order, and read it when it comes back. Under each tweak

@@ -148,7 +148,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestACopyThatLeaves$",
 	},
 	{
-		"a copy has its twin leave", "internal/core/peer/replay.go",
+		"a copy has its twin leave", "internal/core/peer/player.go",
 		"p.incarnation == nil || p.incarnation.copied.Load()", "p.incarnation == nil",
 		"./internal/core/peer", "^TestACopyThatLeaves$",
 	},
@@ -158,7 +158,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestAMemberIsCopied$",
 	},
 	{
-		"a copy that was away ends the session of its twin", "internal/core/peer/replay.go",
+		"a copy that was away ends the session of its twin", "internal/core/peer/player.go",
 		"		err = p.mayBeCopied(ctx, old)\n", "",
 		"./internal/core/peer", "^TestACopyThatWasAwayEndsNoSession$",
 	},
@@ -409,7 +409,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestSkippedAfterItWasApplied$",
 	},
 	{
-		"more is applied to a value with an entry that is passed over", "internal/core/peer/replay.go",
+		"more is applied to a value with an entry that is passed over", "internal/core/peer/player.go",
 		"		case err := <-p.broken: // nothing more is applied to a value that is to go\n			return err\n",
 		"",
 		"./internal/core/peer", "NothingIsApplied",
@@ -679,18 +679,18 @@ var mutants = []mutant{
 		"./store/quorum/internal/plan", "^TestCare",
 	},
 	{
-		"a pulse that is gone is not reported", "internal/core/peer/replay.go",
+		"a pulse that is gone is not reported", "internal/core/peer/player.go",
 		"p.dead[g.id] = death{cluster.CauseSessionEnded, g.node}\n		case err := <-p.broken",
 		"_ = g\n		case err := <-p.broken",
 		"./internal/core/peer", "^TestAStandbyTakesOver$",
 	},
 	{
-		"a lost session is not replaced", "internal/core/peer/replay.go",
+		"a lost session is not replaced", "internal/core/peer/player.go",
 		"old != nil && !old.over() && (", "old != nil && (",
 		"./internal/core/peer", all,
 	},
 	{
-		"a member that was taken out does not come back", "internal/core/peer/replay.go",
+		"a member that was taken out does not come back", "internal/core/peer/player.go",
 		"(!old.joined || p.value.IsMember(old.id))", "(!old.joined || old.joined)",
 		"./internal/core/peer", "^TestEvictedWhileAlive$",
 	},
@@ -755,12 +755,12 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestLeaveWhileTheStoreIsAway$",
 	},
 	{
-		"a joiner does not say for whom it waits", "internal/core/peer/replay.go",
+		"a joiner does not say for whom it waits", "internal/core/peer/player.go",
 		"min(p.collect(ctx), p.sayAwaited(ctx))", "p.collect(ctx)",
 		"./internal/core/peer", "^TestAJoinSaysWhomItWaitsFor$",
 	},
 	{
-		"a leaving member does not announce it", "internal/core/peer/replay.go",
+		"a leaving member does not announce it", "internal/core/peer/player.go",
 		"\t\tp.leaveCluster(ctx)\n", "",
 		"./internal/core/peer", "^TestLeavingIsSeenAtOnce$",
 	},
@@ -776,7 +776,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "Unreadable",
 	},
 	{
-		"an append that stays in doubt is repeated forever", "internal/core/peer/member.go",
+		"an append that stays in doubt is repeated forever", "internal/core/peer/append.go",
 		"errors.Is(failed, store.ErrAmbiguous)", "errors.Is(failed, store.ErrRefused)",
 		"./internal/core/peer", "^TestADoubtThatStays$",
 	},

@@ -297,13 +297,13 @@ func (w *world) stop(m *machine, crash bool) {
 	m.process = nil
 	if crash {
 		p.CutOff(true)
-		p.Close()
+		_ = p.Close()
 	}
 	w.verbs.Go(func() {
 		p.member.Leave()
 		w.over(p, "after its member has left")
 		if !crash {
-			p.Close()
+			_ = p.Close()
 		}
 	})
 	for _, all := range p.handles {
@@ -349,12 +349,12 @@ func (p *process) all(sequencer string) []*handle {
 func (w *world) take(m *machine, sequencer string, count int64) {
 	if m.process != nil {
 		for _, h := range m.process.all(sequencer) {
-			w.takeOf(h, count)
+			_ = w.takeOf(h, count) // or none, for a reason that others judge
 		}
 	}
 	for _, h := range m.stale {
 		if h.Name() == sequencer {
-			w.takeOf(h, 1)
+			_ = w.takeOf(h, 1)
 		}
 	}
 }

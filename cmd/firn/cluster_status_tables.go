@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
+)
+
+func stateOf(p calls.Pulse) string {
+	switch {
+	case p.Alive != nil && !*p.Alive:
+		return stateGone
+	case p.Fresh && p.Vitals == nil:
+		return "alive" // a version without vital signs
+	case p.Fresh && p.Vitals.Ready:
+		return stateReady
+	case p.Fresh:
+		return cmp.Or(console.Shown(p.Vitals.Code), "not_ready")
+	case p.Alive == nil:
+		return stateUnknown
+	default:
+		return stateLate
+	}
+}
+
+func stateColour(state string) console.Colour {
+	switch state {
+	case stateReady, "alive":
+		return console.Green
+	case stateLate, stateUnknown, string(codes.Waiting), string(codes.Detached):
+		return console.Yellow
+	default:
+		return console.Red
+	}
+}
+
+// membersTable describes all members, by name.
+func (p *program) membersTable(s calls.Status, wide bool) string {
+	columns := []console.Column{
+		{Head: "NODE"},
+		{Head: "MEMBER"},
+		{Head: "STATE", Colour: p.colours(stateColour)},
+		{Head: "IDS/S", Right: true},
+		{Head: "CLOCK", Right: true},
+		{Head: "LEFT", Right: true},
+		{Head: "STORE", Right: true},
+		{Head: "UP", Right: true},
+		{Head: "SEEN", Right: true},
+	}
+	if wide {
+		columns = append(columns, console.Column{Head: "GIVEN", Right: true},
+			console.Column{Head: "JUDGED", Right: true}, console.Column{Head: "WATCHES"},
+			console.Column{Head: "JOINED AT", Right: true}, console.Column{Head: "VERSION"},
+			console.Column{Head: "ADDRESSES"})
+	}
+	names := calls.Names(s)
+	members := slices.SortedFunc(slices.Values(s.Members), func(a, b calls.StatusMember) int {
+		return cmp.Or(cmp.Compare(names[a.ID], names[b.ID]), cmp.Compare(a.ID, b.ID))
+	})
+	var rows [][]string
+	for _, m := range members {
+		name := printable(names[m.ID])
+		if m.Owner == "" {
+			name = "-"
+		}
+		row := append([]string{name, console.Shown(m.ID), stateOf(m.Pulse)}, vitalColumns(m.Pulse, s.At)...)
+		if wide {
+			row = append(row, wideColumns(m, s.At)...)
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return "no members\n"
+	}
+	return console.Table(columns, rows)
+}
+
+// vitalColumns are IDS/S to SEEN. What is not confirmed is left out.
+func vitalColumns(p calls.Pulse, now time.Time) []string {
+	row := []string{"-", "-", "-", "-", "-", "-"}
+	if p.AsOf != nil {
+		row[5] = short(now.Sub(*p.AsOf).Round(time.Second))
+	}
+	v := p.Vitals
+	if !p.Fresh || v == nil {
+		return row
+	}
+	row[0] = console.Number(v.Rate)
+	if v.Others > 0 {
+		row[1] = short(v.Offset.Round(100 * time.Millisecond))
+		if v.Offset >= 0 {
+			row[1] = "+" + row[1]
+		}
+	}
+	if v.Left != 0 && p.AsOf != nil {
+		row[2] = short((v.Left - now.Sub(*p.AsOf)).Round(time.Second))
+	}
+	if v.RoundTrip > 0 {
+		row[3] = short(v.RoundTrip)
+	}
+	if !v.Since.IsZero() {
+		row[4] = short(now.Sub(v.Since).Round(time.Second))
+	}
+	return row
+}
+
+// wideColumns are GIVEN to ADDRESSES. The last two are of use also where they are not confirmed.
+func wideColumns(m calls.StatusMember, now time.Time) []string {
+	row := []string{"-", "-", "nobody", strconv.FormatInt(m.Joined, 10), "-", "-"}
+	if m.Watches != "" {
+		row[2] = console.Shown(m.Watches)
+	}
+	v := m.Vitals
+	if v == nil {
+		return row
+	}
+	if m.Fresh {
+		row[0] = console.Number(float64(v.Given))
+		if !v.Judged.IsZero() {
+			row[1] = short(now.Sub(v.Judged).Round(time.Second))
+		}
+	}
+	row[4] = cmp.Or(console.Shown(v.Version), "-")
+	var at []string
+	for _, protocol := range slices.Sorted(maps.Keys(v.Addresses)) {
+		at = append(at, console.Shown(protocol)+"="+console.Shown(v.Addresses[protocol]))
+	}
+	row[5] = cmp.Or(strings.Join(at, " "), "-")
+	return row
+}
+
+// memberTable says who watches whom.
+func memberTable(members []calls.StatusMember) string {
+	columns := []console.Column{{Head: "MEMBER"}, {Head: "WATCHES"}}
+	var rows [][]string
+	for _, m := range members {
+		watches := "nobody"
+		if m.Watches != "" {
+			watches = console.Shown(m.Watches)
+		}
+		rows = append(rows, []string{console.Shown(m.ID), watches})
+	}
+	if len(rows) == 0 {
+		return "no members\n"
+	}
+	return console.Table(columns, rows)
+}
+
+func (p *program) joinTable(joins []calls.StatusJoin, owners bool) string {
+	columns := []console.Column{
+		{Head: "JOINER"},
+		{Head: "TARGET"},
+		{Head: "PHASE"},
+		{Head: "OWNER", Colour: p.colours(ownerColour)},
+	}
+	var rows [][]string
+	for _, j := range joins {
+		rows = append(rows,
+			[]string{console.Shown(j.Joiner), console.Shown(j.Target), console.Shown(j.Phase), owner(j.Pulse)})
+	}
+	if !owners {
+		columns = columns[:3]
+	}
+	return console.Table(columns, rows)
+}
+
+func ownerColour(owner string) console.Colour {
+	return map[string]console.Colour{ownerUnknown: console.Yellow, ownerDead: console.Red}[owner]
+}
+
+// owner says whose process is behind an ID.
+func owner(p calls.Pulse) string {
+	switch {
+	case p.Alive == nil:
+		return ownerUnknown
+	case !*p.Alive:
+		return ownerDead
+	case p.Owner == "":
+		return "unnamed"
+	default:
+		return console.ShownText(p.Owner)
+	}
+}
+
+func sequencerTable(sequencers []calls.StatusSequencer) string {
+	columns := []console.Column{
+		{Head: "SEQUENCER"},
+		{Head: "NODE IDS", Right: true},
+		{Head: "FREE", Right: true},
+		{Head: "IDS/S", Right: true},
+		{Head: "FOR"},
+		{Head: "LAYOUT"},
+	}
+	var rows [][]string
+	for _, s := range sequencers {
+		rate := "-"
+		if s.Given != nil {
+			rate = console.Number(*s.Given)
+		}
+		capacity := s.Free + int64(len(s.Nodes))
+		rows = append(rows, []string{
+			console.Shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10), rate,
+			forText(s), s.Definition.IDLayout().String(),
+		})
+	}
+	return console.Table(columns, rows)
+}
+
+func nodeTable(sequencers []calls.StatusSequencer) string {
+	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE ID", Right: true}, {Head: "MEMBER"}}
+	var rows [][]string
+	for _, s := range sequencers {
+		for _, node := range slices.Sorted(maps.Keys(s.Nodes)) {
+			rows = append(rows,
+				[]string{console.Shown(s.Name), strconv.FormatInt(node, 10), console.Shown(s.Nodes[node])})
+		}
+		for _, member := range s.Waiting {
+			rows = append(rows, []string{console.Shown(s.Name), "waiting", console.Shown(member)})
+		}
+	}
+	return console.Table(columns, rows)
+}
+
+// States of a member that does not say how it is.
+const (
+	stateUnknown = "unknown"
+	stateGone    = "gone"
+	stateLate    = "late"
+	stateReady   = "ready"
+)
+
+// What owner says where there is none.
+const (
+	ownerUnknown = "unknown: the store does not answer"
+	ownerDead    = "nobody: its pulse is gone"
+)
