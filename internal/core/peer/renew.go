@@ -71,25 +71,8 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 		}
 		defer m.keeper.writing.unlock()
 	}
-	var sequencers []*Sequencer
-	var tenures []tenure
-	var fences []*fence.Fence
-	out, losses := m.judged().Out(), m.losses.Load()
-	for _, s := range m.Sequencers() {
-		if s.fences.Window != window && ahead == 0 {
-			continue
-		}
-		for _, l := range s.status.Load().lanes {
-			t := l.inUse()
-			extended := l.state.Extended()
-			if latest := l.latest(); latest.generator == nil { // its floor has not come
-				t, extended = latest, true
-			}
-			if t.fence != nil && extended && !out && !m.stale(t) {
-				sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
-			}
-		}
-	}
+	losses := m.losses.Load()
+	renewals, fences := m.renewals(window, ahead)
 	_, l, _ := m.look()
 	var pulse store.Txn
 	var stamp string
@@ -103,21 +86,8 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	version, errs := fence.Round{Fences: fences, Ahead: ahead, More: pulse}.Commit(ctx)
 	var failed error
 	for i, err := range errs {
-		m.keeper.extensions.count(err)
-		switch t := tenures[i]; {
-		case errors.Is(err, fence.ErrCopied):
-			m.startAnew(l, err)
-		case errors.Is(err, fence.ErrLost):
-			sequencers[i].poke()
-		case err != nil:
-			m.breaks(losses, err)
+		if err := m.answered(renewals[i], l, losses, ahead, err); err != nil {
 			failed = err
-		case ahead != 0 && !t.fence.Horizon().After(m.now().Add(ahead)):
-			failed = fmt.Errorf("node ID %d can't be used at %v yet", t.fence.Node(), m.Wall())
-		default:
-			if g := sequencers[i].generatorOf(t.fence); g != nil { // which may be new
-				g.SetBound(t.fence.Bound())
-			}
 		}
 	}
 	switch {
@@ -134,4 +104,52 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 		}
 	}
 	return failed
+}
+
+// A renewal is of the fence of a tenure.
+type renewal struct {
+	tenure
+	sequencer *Sequencer
+}
+
+// renewals returns what extend renews, and the fences of that.
+func (m *Member) renewals(window, ahead time.Duration) (all []renewal, fences []*fence.Fence) {
+	out := m.judged().Out()
+	for _, s := range m.Sequencers() {
+		if s.fences.Window != window && ahead == 0 {
+			continue
+		}
+		for _, l := range s.status.Load().lanes {
+			t := l.inUse()
+			extended := l.state.Extended()
+			if latest := l.latest(); latest.generator == nil { // its floor has not come
+				t, extended = latest, true
+			}
+			if t.fence != nil && extended && !out && !m.stale(t) {
+				all, fences = append(all, renewal{t, s}), append(fences, t.fence)
+			}
+		}
+	}
+	return all, fences
+}
+
+// answered does what follows from the store's answer to a renewal. It returns an error that may pass.
+func (m *Member) answered(r renewal, l *incarnation, losses int64, ahead time.Duration, err error) error {
+	m.keeper.extensions.count(err)
+	switch {
+	case errors.Is(err, fence.ErrCopied):
+		m.startAnew(l, err)
+	case errors.Is(err, fence.ErrLost):
+		r.sequencer.poke()
+	case err != nil:
+		m.breaks(losses, err)
+		return err
+	case ahead != 0 && !r.fence.Horizon().After(m.now().Add(ahead)):
+		return fmt.Errorf("node ID %d can't be used at %v yet", r.fence.Node(), m.Wall())
+	default:
+		if g := r.sequencer.generatorOf(r.fence); g != nil { // which may be new
+			g.SetBound(r.fence.Bound())
+		}
+	}
+	return nil
 }
