@@ -100,16 +100,12 @@ func (c *call) run() (batch, error) {
 		case a := <-c.results:
 			c.ended(a)
 			switch {
-			case a.err == nil:
-				c.won(a)
-				return a.batch, nil
 			case isLimit(a.err) && len(c.live) > 0:
 				c.limit = a.err // perhaps only because this call has sent more than one request
-			case isFinal(a.err):
+			case a.err == nil, isFinal(a.err):
 				c.won(a)
-				return batch{}, a.err
-			case c.limit != nil:
-			case a.probe && len(c.live) > 0:
+				return a.batch, a.err
+			case c.limit != nil, a.probe && len(c.live) > 0:
 			case !c.next(false) && !resting:
 				resting = true
 				timer.Reset(c.atMost(backoff.After(failures)))
@@ -127,12 +123,6 @@ func (c *call) run() (batch, error) {
 			wait = min(2*wait, longestPatience)
 			timer.Reset(c.atMost(wait))
 		case <-c.ctx.Done():
-			for _, a := range c.live {
-				a.cancel()
-			}
-			if c.limit != nil {
-				return batch{}, c.limit
-			}
 			return batch{}, c.noAnswer()
 		}
 	}
@@ -207,8 +197,14 @@ func (c *call) won(a *attempt) {
 	c.s.overtook(c, a, bar)
 }
 
-// noAnswer is the error of a call whose context has ended.
+// noAnswer ends the attempts of a call whose context has ended. It returns the error of the call.
 func (c *call) noAnswer() error {
+	for _, a := range c.live {
+		a.cancel()
+	}
+	if c.limit != nil {
+		return c.limit
+	}
 	e := &noAnswerError{after: time.Since(c.began), cause: c.ctx.Err()}
 	for i, r := range c.s.routes {
 		err := c.failed[i]
