@@ -34,14 +34,7 @@ func Words(c cluster.Command) string {
 	case cluster.DestroySequencer:
 		return c.Sequencer + " is destroyed"
 	case cluster.Attach:
-		text := fmt.Sprintf("%s wants a node ID of %s", console.Shown(c.Member), c.Sequencer)
-		if c.NodeIDs > 1 {
-			text = fmt.Sprintf("%s wants %d node IDs of %s", console.Shown(c.Member), c.NodeIDs, c.Sequencer)
-		}
-		if c.Nodes != nil {
-			text += fmt.Sprintf(", from %d to %d", c.Nodes.From, c.Nodes.To)
-		}
-		return text
+		return attachWords(c)
 	case cluster.Detach:
 		return fmt.Sprintf("%s detaches from %s", console.Shown(c.Member), c.Sequencer)
 	case cluster.Decline:
@@ -77,6 +70,17 @@ func leaveWords(c cluster.Leave) string {
 	default:
 		return who + " left, or is removed"
 	}
+}
+
+func attachWords(c cluster.Attach) string {
+	text := fmt.Sprintf("%s wants a node ID of %s", console.Shown(c.Member), c.Sequencer)
+	if c.NodeIDs > 1 {
+		text = fmt.Sprintf("%s wants %d node IDs of %s", console.Shown(c.Member), c.NodeIDs, c.Sequencer)
+	}
+	if c.Nodes != nil {
+		text += fmt.Sprintf(", from %d to %d", c.Nodes.From, c.Nodes.To)
+	}
+	return text
 }
 
 func policyWords(shares []cluster.Share) string {
