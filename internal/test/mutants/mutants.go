@@ -1655,8 +1655,8 @@ var mutants = []mutant{
 		"./internal/service/calls", "^TestSinceWhenTheStoreIsSilent$",
 	},
 	{
-		"a short window is reported to end all the time", "internal/service/calls/problems.go",
-		"p.leftThen(m) < m.Every &&\n			!p.short(m) {", "p.leftThen(m) < m.Every {",
+		"a short window is reported to end all the time", "internal/service/calls/problems_time.go",
+		"p.leftThen(m) < m.Every && !p.short(m) {", "p.leftThen(m) < m.Every {",
 		"./internal/service/calls", "^TestProblems$",
 	},
 	{
@@ -1721,7 +1721,7 @@ var mutants = []mutant{
 		"./internal/service/calls", "^TestAHealthyClusterHasNoProblems$",
 	},
 	{
-		"reserved time is judged against now, not against the last reading", "internal/service/calls/problems.go",
+		"reserved time is judged against now, not against the last reading", "internal/service/calls/problems_time.go",
 		"return p.left(m) + p.status.At.Sub(*read)", "_ = read",
 		"./internal/service/calls", "^TestAHealthyClusterHasNoProblems$",
 	},
