@@ -154,15 +154,10 @@ func parseWord(line []byte) (word, rest []byte, ok bool) {
 				return nil, nil, false // a word can't go on after its quotes
 			}
 			return word, line[i+1:], true
-		case quote == '"' && c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2:i+4]):
-			word, _ = hex.AppendDecode(word, line[i+2:i+4])
-			i += 3
-		case quote == '"' && c == '\\' && i+1 < len(line):
-			i++
-			word = append(word, escaped(line[i]))
-		case quote == '\'' && c == '\\' && i+1 < len(line) && line[i+1] == '\'':
-			i++
-			word = append(word, '\'')
+		case quote != 0 && c == '\\':
+			char, size := unescape(quote, line[i:])
+			word = append(word, char)
+			i += size - 1
 		default:
 			word = append(word, c)
 		}
@@ -170,15 +165,19 @@ func parseWord(line []byte) (word, rest []byte, ok bool) {
 	return word, nil, quote == 0
 }
 
-// escaped is the character that a letter after a backslash stands for.
-func escaped(c byte) byte {
-	if i := strings.IndexByte("nrtba", c); i >= 0 {
-		return "\n\r\t\b\a"[i]
+// unescape reads the character for which a backslash and what follows it stand within quotes, and its size in the text.
+func unescape(quote byte, text []byte) (char byte, size int) {
+	if len(text) < 2 || quote == '\'' && text[1] != '\'' {
+		return text[0], 1
 	}
-	return c
-}
-
-func isHex(digits []byte) bool {
-	_, err := hex.Decode(make([]byte, 1), digits)
-	return err == nil
+	if text[1] == 'x' && len(text) >= 4 {
+		var code [1]byte
+		if _, err := hex.Decode(code[:], text[2:4]); err == nil {
+			return code[0], 4
+		}
+	}
+	if i := strings.IndexByte("nrtba", text[1]); i >= 0 {
+		return "\n\r\t\b\a"[i], 2
+	}
+	return text[1], 2
 }
