@@ -32,34 +32,47 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.err }
 
-func (r *Ring) whyNot(err error, address string) string {
-	_, plain := errors.AsType[tls.RecordHeaderError](err)
+// distrust says in words why one of the two machines does not trust the other; empty: it does, as far as is known.
+func (r *Ring) distrust(err error, address string) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, host := errors.AsType[x509.HostnameError](err)
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	told, keys := alert(err), otherKeys(err)
-	switch {
-	case plain:
-		return address + " speaks no TLS; want the address of a machine of the quorum: is it that of another program?"
-	case r.fromFiles() && keys != "":
-		return fmt.Sprintf("%s uses a key (%s), and this machine the certificate in %s; want the same on all machines",
-			address, keys, r.files.cert)
-	case r.fromFiles() && unknown:
-		return fmt.Sprintf("%s has a certificate of another authority than those in %s", address, r.files.ca)
-	case r.fromFiles() && host:
-		return fmt.Sprintf("%s has a certificate for another host: %v", address, err)
-	case r.fromFiles() && isInvalid:
-		return fmt.Sprintf("%s has a certificate that is not valid: %v", address, invalid)
-	case r.fromFiles() && isRefusal(told):
-		return fmt.Sprintf("%s refuses the certificate in %s (%s); want one of an authority that it knows, for "+
-			"clients and servers, that names a machine of its list, or %s for a client", address, r.files.cert,
-			told, ClientName)
-	case unknown || host || isInvalid || isRefusal(told):
+	switch files := r.fromFiles(); {
+	case !files && (unknown || host || isInvalid || isRefusal(told)):
 		if keys != "" {
 			keys = " (" + keys + ")"
 		}
 		return fmt.Sprintf("%s has another key%s than this machine (%s); give all machines the same --quorum-key-file",
 			address, keys, r.keys.Fingerprints())
+	case !files:
+		return ""
+	case keys != "":
+		return fmt.Sprintf("%s uses a key (%s), and this machine the certificate in %s; want the same on all machines",
+			address, keys, r.files.cert)
+	case unknown:
+		return fmt.Sprintf("%s has a certificate of another authority than those in %s", address, r.files.ca)
+	case host:
+		return fmt.Sprintf("%s has a certificate for another host: %v", address, err)
+	case isInvalid:
+		return fmt.Sprintf("%s has a certificate that is not valid: %v", address, invalid)
+	case isRefusal(told):
+		return fmt.Sprintf("%s refuses the certificate in %s (%s); want one of an authority that it knows, for "+
+			"clients and servers, that names a machine of its list, or %s for a client", address, r.files.cert,
+			told, ClientName)
+	default:
+		return ""
+	}
+}
+
+func (r *Ring) whyNot(err error, address string) string {
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	distrust, told := r.distrust(err, address), alert(err)
+	switch {
+	case plain:
+		return address + " speaks no TLS; want the address of a machine of the quorum: is it that of another program?"
+	case distrust != "":
+		return distrust
 	case told == "no application protocol":
 		return address +
 			" speaks TLS, but not as a machine of a quorum does: is it the address of another program, or of another " +
