@@ -253,7 +253,13 @@ func (s *keyState) step(c *keyCall) bool {
 			}
 		}
 		return true
+	default:
+		return s.commits(c)
 	}
+}
+
+// commits applies a transaction, if it has taken effect; false: it can't have its outcome in this state.
+func (s *keyState) commits(c *keyCall) bool {
 	holds := true
 	for _, condition := range c.txn.If {
 		holds = holds && s.cell(c.group, condition.Key).version == condition.Version
