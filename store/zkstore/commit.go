@@ -74,15 +74,7 @@ func (s *Store) origin() int64 {
 
 // try sends a transaction once; again: it had no effect, since what the client knew was out of date.
 func (s *Store) try(ctx context.Context, txn store.Txn, under *session) (version store.Version, again bool, err error) {
-	var conn *wire.Conn
-	ended := false
-	if under != nil {
-		conn, err = under.link(ctx)
-		ended = errors.Is(err, store.ErrSessionEnded)
-	}
-	if under == nil || ended {
-		conn, err = s.link(ctx)
-	}
+	conn, ended, err := s.linkUnder(ctx, under)
 	if err != nil {
 		return 0, false, err
 	}
@@ -121,6 +113,19 @@ func (s *Store) try(ctx context.Context, txn store.Txn, under *session) (version
 		s.forget(op.Key)
 	}
 	return 0, true, ctx.Err()
+}
+
+// linkUnder returns the connection for a transaction that puts keys under a session, or under none. If that session has
+// ended, only the conditions of the transaction matter, and any connection will do.
+func (s *Store) linkUnder(ctx context.Context, under *session) (conn *wire.Conn, ended bool, err error) {
+	if under != nil {
+		conn, err = under.link(ctx)
+		if ended = errors.Is(err, store.ErrSessionEnded); !ended {
+			return conn, false, err
+		}
+	}
+	conn, err = s.link(ctx)
+	return conn, ended, err
 }
 
 func (s *Store) forget(key string) {
