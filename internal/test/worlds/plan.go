@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,73 +128,50 @@ type Event struct {
 	Kept       bool               `json:",omitempty"` // it is part of what is assumed, so that shrinking leaves it in
 }
 
-// String tells the event in the words of the glossary.
+// eventWords tell the events in the words of the glossary.
+var eventWords = map[Kind]string{
+	Start:     "{machine} is started",
+	Leave:     "{machine} leaves",
+	Crash:     "{machine} crashes",
+	CutOff:    "{machine} is cut off from the store",
+	Heal:      "{machine} reaches the store again",
+	Lag:       "news takes {for} to {machine}",
+	Expire:    "the session of {machine} ends",
+	Step:      "the clock of {machine} steps by {for}",
+	StepAll:   "all clocks step by {for}",
+	Take:      "{machine} takes {count} IDs of {sequencer}",
+	TakeAll:   "all take {count} IDs of each sequencer",
+	Ensure:    "{machine} creates {sequencer} with definition {definition}, unless it exists, and attaches",
+	Create:    "{machine} creates {sequencer} with definition {definition}",
+	Attach:    "{machine} attaches to {sequencer}",
+	Detach:    "{machine} detaches from {sequencer}",
+	Destroy:   "{machine} destroys {sequencer}",
+	Replace:   "{machine} destroys {sequencer}, creates it with definition {definition}, and attaches",
+	Drain:     "{machine} has {other} drained of {sequencer}",
+	Undrain:   "{machine} has {other} undrained of {sequencer}",
+	Move:      "{machine} has node ID {count} of {sequencer} moved to {other}",
+	Allocate:  "{machine} allocates {sequencer} to {allocation}",
+	Policy:    "{machine} sets the policy {shares}",
+	Expel:     "{machine} expels {other}",
+	Stop:      "the store stops",
+	Resume:    "the store starts again",
+	Faulty:    "the store begins to misbehave",
+	Faultless: "the store behaves",
+	Backup:    "the store is backed up",
+	SetBack:   "the store is set back to its backup, or to nothing",
+}
+
+// String tells the event in words.
 func (e Event) String() string {
-	switch e.Kind {
-	case Start:
-		return e.Machine + " is started"
-	case Leave:
-		return e.Machine + " leaves"
-	case Crash:
-		return e.Machine + " crashes"
-	case CutOff:
-		return e.Machine + " is cut off from the store"
-	case Heal:
-		return e.Machine + " reaches the store again"
-	case Lag:
-		return fmt.Sprintf("news takes %v to %s", e.For, e.Machine)
-	case Expire:
-		return fmt.Sprintf("the session of %s ends", e.Machine)
-	case Step:
-		return fmt.Sprintf("the clock of %s steps by %v", e.Machine, e.For)
-	case StepAll:
-		return fmt.Sprintf("all clocks step by %v", e.For)
-	case Take:
-		return fmt.Sprintf("%s takes %d IDs of %s", e.Machine, e.Count, e.Sequencer)
-	case TakeAll:
-		return fmt.Sprintf("all take %d IDs of each sequencer", e.Count)
-	case Ensure:
-		return fmt.Sprintf("%s creates %s with definition %d, unless it exists, and attaches", e.Machine,
-			e.Sequencer, e.Definition)
-	case Create:
-		return fmt.Sprintf("%s creates %s with definition %d", e.Machine, e.Sequencer, e.Definition)
-	case Attach:
-		return fmt.Sprintf("%s attaches to %s", e.Machine, e.Sequencer)
-	case Detach:
-		return fmt.Sprintf("%s detaches from %s", e.Machine, e.Sequencer)
-	case Destroy:
-		return fmt.Sprintf("%s destroys %s", e.Machine, e.Sequencer)
-	case Replace:
-		return fmt.Sprintf("%s destroys %s, creates it with definition %d, and attaches", e.Machine,
-			e.Sequencer, e.Definition)
-	case Drain, Undrain:
-		return fmt.Sprintf("%s has %s %sed of %s", e.Machine, e.Other, e.Kind, e.Sequencer)
-	case Move:
-		return fmt.Sprintf("%s has node ID %d of %s moved to %s", e.Machine, e.Count, e.Sequencer, e.Other)
-	case Allocate:
-		return fmt.Sprintf("%s allocates %s to %v", e.Machine, e.Sequencer, e.Allocation)
-	case Policy:
-		return fmt.Sprintf("%s sets the policy %v", e.Machine, e.Shares)
-	case Expel:
-		return fmt.Sprintf("%s expels %s", e.Machine, e.Other)
-	case Stop:
-		return "the store stops"
-	case Resume:
-		return "the store starts again"
-	case Faulty:
-		return "the store begins to misbehave"
-	case Faultless:
-		return "the store behaves"
-	case Backup:
-		return "the store is backed up"
-	case SetBack:
-		text := "the store is set back to its backup, or to nothing"
-		if e.Count > 0 {
-			text += fmt.Sprintf("; its versions go on %d later", e.Count)
-		}
-		return text
+	text := cmp.Or(eventWords[e.Kind], string(e.Kind))
+	if e.Kind == SetBack && e.Count > 0 {
+		text += "; its versions go on {count} later"
 	}
-	return string(e.Kind)
+	return strings.NewReplacer(
+		"{machine}", e.Machine, "{other}", e.Other, "{sequencer}", e.Sequencer, "{definition}",
+		fmt.Sprint(e.Definition), "{count}", fmt.Sprint(e.Count),
+		"{for}", e.For.String(), "{allocation}", e.Allocation.String(), "{shares}", fmt.Sprint(e.Shares),
+	).Replace(text)
 }
 
 // String describes the world, without its events.
