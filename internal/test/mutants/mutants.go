@@ -257,7 +257,7 @@ var mutants = []mutant{
 		".", all,
 	},
 	{
-		"the floor is rounded down to a tick", "generator.go",
+		"the floor is rounded down to a tick", "option.go",
 		"g.place(t.Add(g.layout.Tick - 1))", "g.place(t)",
 		".", all,
 	},
@@ -802,7 +802,7 @@ var mutants = []mutant{
 		"./internal/core/cluster", shortly,
 	},
 	{
-		"a node ID that was given back still belongs to its old member", "internal/core/cluster/sequencer.go",
+		"a node ID that was given back still belongs to its old member", "internal/core/cluster/allocate.go",
 		"		s.nodes = s.nodes.without(node)\n", "",
 		"./internal/core/cluster", replayed,
 	},
@@ -921,22 +921,22 @@ var mutants = []mutant{
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"a member has two node IDs while another has none", "internal/core/cluster/sequencer.go",
+		"a member has two node IDs while another has none", "internal/core/cluster/allocate.go",
 		"		if at.has() < len(w.held)+2 {", "		if at.has() < len(w.held)+3 {",
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"when no node ID is free nobody gets one from who has more", "internal/core/cluster/sequencer.go",
+		"when no node ID is free nobody gets one from who has more", "internal/core/cluster/allocate.go",
 		"	return at.has() < has+2", "	return at.has() < has+3",
 		"./internal/core/cluster", shortly,
 	},
 	{
-		"a node ID of who has more goes to a member that does not accept it", "internal/core/cluster/sequencer.go",
+		"a node ID of who has more goes to a member that does not accept it", "internal/core/cluster/allocate.go",
 		"			if w.accepts(node) {", "			if true {",
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"a member gets more node IDs than it wants", "internal/core/cluster/sequencer.go",
+		"a member gets more node IDs than it wants", "internal/core/cluster/allocate.go",
 		"len(nodes) < w.most)", "len(nodes) <= w.most)",
 		"./internal/core/cluster", replayed,
 	},
@@ -946,7 +946,7 @@ var mutants = []mutant{
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"only one node ID more is given at a time", "internal/core/cluster/sequencer.go",
+		"only one node ID more is given at a time", "internal/core/cluster/allocate.go",
 		"	for more := true; more; {", "	for more := true; more; more = false {",
 		"./internal/core/cluster", replayed,
 	},
@@ -966,7 +966,7 @@ var mutants = []mutant{
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"node IDs that one value gives show up in another", "internal/core/cluster/sequencer.go",
+		"node IDs that one value gives show up in another", "internal/core/cluster/allocate.go",
 		"append(slices.Clip(w.held), node)", "append(w.held, node)",
 		"./internal/core/cluster", "TestValuesStayAsTheyAre",
 	},
@@ -986,7 +986,7 @@ var mutants = []mutant{
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"an attach loses how many node IDs the member wants", "internal/core/cluster/command.go",
+		"an attach loses how many node IDs the member wants", "internal/core/cluster/command_json.go",
 		"Member: r.Member, NodeIDs: r.NodeIDs}", "Member: r.Member}",
 		"./internal/core/cluster", "TestCommandsAreRead",
 	},
