@@ -1656,7 +1656,7 @@ var mutants = []mutant{
 	},
 	{
 		"a short window is reported to end all the time", "internal/service/calls/problems_time.go",
-		"p.leftThen(m) < m.Every && !p.short(m) {", "p.leftThen(m) < m.Every {",
+		"p.leftThen(m) < m.Every &&\n			!p.short(m) {", "p.leftThen(m) < m.Every {",
 		"./internal/service/calls", "^TestProblems$",
 	},
 	{
