@@ -10,22 +10,26 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/sequencer"
-	"github.com/firn-id/firn/store/etcdstore"
 )
 
 // runAttach measures how long members take to attach to a sequencer, to detach from it, and to take over.
 func runAttach(ctx context.Context, s settings) ([]table, error) {
-	etcd, end, err := startEtcd()
+	q, end, err := startOne()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	here, err := member.Join(ctx, etcd, member.Options{})
+	one, err := q.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = one.Close() }()
+	here, err := member.Join(ctx, one, member.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer here.Leave()
-	other, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{etcd.Endpoint()}})
+	other, err := q.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +51,7 @@ func runAttach(ctx context.Context, s settings) ([]table, error) {
 		return nil, err
 	}
 	return []table{{
-		Title: "attach: how long it takes over an embedded etcd, with its data in the directory for temporary files",
+		Title: "attach: how long it takes over a quorum of one, with its data in the directory for temporary files",
 		Note: "There are two members, in one process. Taking over is from the call of Detach on one to the first ID " +
 			"of the other, which stood in line.",
 		columns: []column{

@@ -16,8 +16,8 @@ import (
 	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // runClusterCost counts what one member costs etcd while it keeps the node IDs of many sequencers.
@@ -59,11 +59,16 @@ func runClusterCost(ctx context.Context, s settings) ([]table, error) {
 
 // keep has a member keep so many sequencers, and returns what it sent to etcd in whole rounds.
 func keep(ctx context.Context, s settings, sequencers int) (rounds int, sent []commit, err error) {
-	etcd, end, err := startEtcd()
+	q, end, err := startOne()
 	if err != nil {
 		return 0, nil, err
 	}
 	defer end()
+	etcd, err := q.Open(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = etcd.Close() }()
 	counter := &commitCounter{Store: etcd}
 	m, err := peer.Join(ctx, counter, peer.Options{Window: s.window})
 	if err != nil {
@@ -112,20 +117,25 @@ func wholeRounds(all []commit, gap time.Duration) (rounds int, whole []commit) {
 	return last, all[begins[0]:begins[last]]
 }
 
-// startEtcd starts an etcd in this process, with its data in a directory that end removes.
-func startEtcd() (etcd *etcdembed.Store, end func(), err error) {
+// startOne starts a quorum of one, with its data in a directory that end removes.
+func startOne() (q *quorum.Quorum, end func(), err error) {
 	dir, err := os.MkdirTemp("", "firn-bench-")
 	if err != nil {
 		return nil, nil, err
 	}
-	etcd, err = etcdembed.Open(etcdembed.Config{Dir: filepath.Join(dir, "etcd")})
+	q, err = quorum.One(quorum.Config{Dir: filepath.Join(dir, "data")})
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return etcd, func() {
-		_ = etcd.Close() // what was measured is known by then
-		_ = os.RemoveAll(dir)
-	}, nil
+	end = func() {
+		q.Close()
+		_ = os.RemoveAll(dir) // what was measured is known by then
+	}
+	if err := q.Start(); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return q, end, nil
 }
 
 // commitCounter is a store that counts the transactions that pass through it.

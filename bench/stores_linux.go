@@ -23,7 +23,6 @@ import (
 	"github.com/firn-id/firn/internal/test/proxytest"
 	"github.com/firn-id/firn/internal/test/zktest"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/pgstore"
@@ -42,7 +41,7 @@ type service struct {
 
 var services = []service{
 	{"memory", false, startMemory},
-	{"etcd inside", true, startEmbedded},
+	{"a quorum of one", true, startSingle},
 	{"etcd, 3 servers", false, startEtcds},
 	{"quorum, 3 machines", false, startQuorum},
 	{"PostgreSQL", false, startPostgres},
@@ -349,13 +348,12 @@ func startMemory(*starter) func() (store.Store, error) {
 	return func() (store.Store, error) { return svc.Client("bench"), nil }
 }
 
-func startEmbedded(s *starter) func() (store.Store, error) {
-	server, err := etcdembed.Open(etcdembed.Config{Dir: filepath.Join(s.TempDir(), "etcd")})
+func startSingle(s *starter) func() (store.Store, error) {
+	q, err := quorum.One(quorum.Config{Dir: filepath.Join(s.TempDir(), "data")})
 	s.must(err)
-	s.Cleanup(func() { _ = server.Close() })
-	return func() (store.Store, error) {
-		return etcdstore.Open(etcdstore.Config{Endpoints: []string{server.Endpoint()}})
-	}
+	s.Cleanup(q.Close)
+	s.must(q.Start())
+	return func() (store.Store, error) { return q.Open(context.Background()) }
 }
 
 func startEtcds(s *starter) func() (store.Store, error) {

@@ -1,5 +1,5 @@
 // Package etcdstore is the store over etcd: a client of servers that run
-// elsewhere, or of the one that package etcdembed runs in this process.
+// elsewhere, or of the one that package quorum runs in this process.
 //
 // It decides nothing: the errors of package store tell callers what a lost answer,
 // a leader change or an expired lease means.

@@ -16,8 +16,6 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-
 	"github.com/firn-id/firn/internal/base/clusterid"
 	"github.com/firn-id/firn/internal/base/files"
 	"github.com/firn-id/firn/internal/base/floor"
@@ -346,20 +344,6 @@ func (r *Restored) askFormer(ctx context.Context, keys keyring.Keys) error {
 			return fmt.Errorf("%s is alive and has data of cluster %s, which the backup is from: two clusters would "+
 				"make the same IDs; stop firn on %s first, or have it take part instead of restoring", address,
 				r.Former, address)
-		}
-	}
-	return nil
-}
-
-// endLeases ends all sessions of the former cluster.
-func endLeases(ctx context.Context, server *etcdserver.Server) error {
-	found, err := server.LeaseLeases(ctx, &etcdserverpb.LeaseLeasesRequest{})
-	if err != nil {
-		return err
-	}
-	for _, l := range found.Leases {
-		if _, err := server.LeaseRevoke(ctx, &etcdserverpb.LeaseRevokeRequest{ID: l.ID}); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
 
@@ -52,7 +51,7 @@ func keyFile(t testing.TB, keys keyring.Keys) string {
 func database(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := etcdembed.Open(etcdembed.Config{Dir: dir})
+	s, err := tryOne(Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

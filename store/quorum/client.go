@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	openWithin = time.Second // how long Open waits
+	openWithin = time.Second // how long Open waits for other machines
 
 	// callDeadline is how long a call waits for its answer. Another server may answer at once when one hangs.
 	callDeadline = 2 * time.Second
@@ -39,19 +39,24 @@ func (client) Traits() store.Traits { return store.Traits{} }
 
 // Open returns a client of the store once the cluster is there and, if this process is one of its machines, the
 // server in it has caught up and is a voter. It waits for up to a second, and then returns store.ErrUnavailable and
-// what it waits for; it goes on by itself, and another call may succeed. Any other error lasts: this machine's data
-// belongs to another cluster, or can't be used.
+// what it waits for; it goes on by itself, and another call may succeed. A quorum of one waits for nobody else, so that
+// Open waits for its server: normally well under a second, and a minute at most. Any other error lasts: this machine's
+// data belongs to another cluster, or can't be used.
 func (q *Quorum) Open(ctx context.Context) (Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	within := openWithin
+	if q.isOne() {
+		within = startWithin
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
 		q.mu.Lock()
-		cluster, doing, failed, changed := q.cluster, q.doing, q.failed, q.changed
+		usable, doing, failed, changed := q.cluster != "" || q.isOne() && q.server != nil, q.doing, q.failed, q.changed
 		q.mu.Unlock()
 		switch {
 		case failed != nil:
 			return nil, failed
-		case cluster != "":
+		case usable:
 			s, err := q.connect()
 			if err != nil {
 				return nil, err
@@ -60,6 +65,8 @@ func (q *Quorum) Open(ctx context.Context) (Store, error) {
 		}
 		select {
 		case <-changed:
+		case <-q.life.Done():
+			return nil, fmt.Errorf("%w: this process takes no part in the quorum any more", store.ErrUnavailable)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %s", store.ErrUnavailable, doing)
 		}
@@ -68,6 +75,9 @@ func (q *Quorum) Open(ctx context.Context) (Store, error) {
 
 // connect makes a client of all servers.
 func (q *Quorum) connect() (*etcdstore.Store, error) {
+	if q.isOne() {
+		return q.connectOne()
+	}
 	var endpoints []string
 	for _, address := range append(q.others(), q.selfAddress()) {
 		if address != "" {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/internal/place"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
@@ -19,7 +18,7 @@ import (
 func (w *world) restored(as string) (dir string) {
 	w.t.Helper()
 	from := filepath.Join(w.t.TempDir(), "from")
-	alone, err := etcdembed.Open(etcdembed.Config{Dir: from})
+	alone, err := tryOne(Config{Dir: from})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -191,7 +190,7 @@ func TestTwinOfAMachine(t *testing.T) {
 func TestRestoredFloor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	s, err := etcdembed.Open(etcdembed.Config{Dir: w.restored(w.machines[0]), Moved: true})
+	s, err := tryOne(Config{Dir: w.restored(w.machines[0]), Moved: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,10 +74,10 @@ func (w *written) weigh(log bool) {
 	}
 }
 
-// CheckAlone returns nil if an etcd server may use a data directory by itself: none of a quorum has used it, or this
-// machine is the only one left. Otherwise it would wait for a majority that never comes, or begin a second cluster; the
-// error says to what the directory belongs, and what to do. It may be called while a process uses the directory.
-func CheckAlone(dir string) error {
+// CheckOne returns nil if a quorum of one may use a data directory: no quorum of several has used it, or this machine
+// is the only one left. Otherwise it would wait for a majority that never comes, or begin a second cluster; the error
+// says to what the directory belongs, and what to do. It may be called while a process uses the directory.
+func CheckOne(dir string) error {
 	w, err := readWritten(dir)
 	if err != nil {
 		return err
@@ -98,11 +98,27 @@ func CheckAlone(dir string) error {
 	}
 }
 
+// InUse tells whether a process uses a data directory now. A process that tries to use it at that very moment may be
+// told that it is in use.
+func InUse(dir string) bool { return etcdserver.InUse(dir) }
+
+// CheckSystem returns why no process can keep data on this system, such as Windows, or nil.
+func CheckSystem() error { return etcdserver.CheckSystem() }
+
+// DirError is returned when a data directory can't be opened.
+type DirError struct{ Err error }
+
+func (e *DirError) Error() string { return e.Err.Error() }
+func (e *DirError) Unwrap() error { return e.Err }
+
+// DataError says why the server can't use its data directory, and what to do.
+type DataError = etcdserver.DataError
+
 // PlaceError is returned for a data directory that is a copy, was moved, or is that of another machine.
 type PlaceError = place.Error
 
 // CheckPlace returns why a data directory is not used: it is a copy, was moved and moved, as in Config, does not say
-// so, or belongs to another machine. address is that of this machine; empty: a node alone. It may be called while a
+// so, or belongs to another machine. address is that of this machine; empty: a quorum of one. It may be called while a
 // process uses the directory.
 func CheckPlace(dir, address string, moved bool) error { return place.Check(dir, address, moved) }
 

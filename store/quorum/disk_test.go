@@ -8,7 +8,7 @@ import (
 )
 
 // A directory of a quorum is used by no node alone, unless its machine is the only one left.
-func TestCheckAlone(t *testing.T) {
+func TestCheckOne(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ file, want string }{
 		{"", ""},
@@ -34,13 +34,13 @@ func TestCheckAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		switch err := CheckAlone(dir); {
+		switch err := CheckOne(dir); {
 		case tt.want == "" && err != nil, tt.want != "" &&
 			(err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("%s: %v, want %q", tt.file, err, tt.want)
 		}
 	}
-	if err := CheckAlone(filepath.Join(t.TempDir(), "none")); err != nil {
+	if err := CheckOne(filepath.Join(t.TempDir(), "none")); err != nil {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

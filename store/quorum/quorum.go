@@ -4,7 +4,8 @@
 //
 // The machines find out by themselves who forms the cluster, who joins it and who has lost its disk;
 // see docs/quorum.md for the rules, and package plan for them as pure functions. All traffic between
-// machines uses one port, and mutual TLS 1.3 with certificates that each process makes from a key.
+// machines uses one port, and mutual TLS 1.3 with certificates that each process makes from a key. A
+// quorum of one needs neither, see One. Programs that use etcd servers elsewhere need store/etcdstore only.
 package quorum
 
 import (
@@ -60,12 +61,14 @@ type Config struct {
 	// that names client.quorum.firn.internal for a client. All or none.
 	CAFile, CertFile, CertKeyFile string
 
-	// Dir is the data directory, see etcdembed.Config. Only a process that is one of Machines uses it. It belongs to
-	// the address of its machine.
+	// Dir is the data directory. Start creates it, for the owner only, when it does not exist. One process at a time
+	// can use it. Only a process that is one of Machines does. It belongs to the address of its machine; that of a
+	// quorum of one belongs to where it was used first, so that no copy of it makes the same IDs.
 	Dir string
 
-	// Moved is as in etcdembed.Config, of a directory that a node alone has used. That of another machine of a quorum
-	// is refused in any case.
+	// Moved says that the directory of a quorum of one was moved, and that nobody uses the original: it belongs to
+	// where it is now. False: a directory that was copied or moved is refused, as docs/recover.md says under "A copied
+	// directory". That of another machine of a quorum is refused in any case.
 	Moved bool
 
 	// Version of the program, for Status.
@@ -81,7 +84,9 @@ type Config struct {
 	// Logger gets what happens to the quorum. Nil: no log.
 	Logger *slog.Logger
 
-	// Fatal is as in etcdembed.Config.
+	// Fatal is called, at most once, when the running server in this process can't go on because it can't write its
+	// data or finds it damaged. It should end the process; if it returns, the process exits with status 1. Nil: Logger
+	// gets the error first.
 	Fatal func(error)
 }
 
@@ -138,7 +143,7 @@ type Store interface {
 	Close() error
 }
 
-// Quorum is this process's part in a quorum. Make it with New, and call Start once. Its methods are safe for
+// Quorum is this process's part in a quorum. Make it with New or One, and call Start once. Its methods are safe for
 // concurrent use.
 type Quorum struct {
 	config Config
@@ -185,20 +190,25 @@ func New(c Config) (*Quorum, error) {
 		return nil, fmt.Errorf("%s is none of the machines %s; name one of them, or %q for a client", c.Self,
 			strings.Join(c.Machines, ", "), NoMachine)
 	}
+	if err := checkProxy(c.Machines); err != nil {
+		return nil, err
+	}
+	q := newQuorum(c)
+	if err := q.openRing(); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func newQuorum(c Config) *Quorum {
 	q := &Quorum{
 		config: c, lifeID: newIdentity(), log: c.Logger, changed: make(chan struct{}),
 		said: map[string]answer{}, doing: "it has not started yet",
 	}
-	if err := checkProxy(c.Machines); err != nil {
-		return nil, err
-	}
-	if err := q.openRing(); err != nil {
-		return nil, err
-	}
 	q.asker = newAsker(q.connectFor)
 	q.life, q.end = context.WithCancel(context.Background())
 	q.dead, q.die = context.WithCancel(context.Background())
-	return q, nil
+	return q
 }
 
 // openRing reads the key, or the certificates.
@@ -232,7 +242,9 @@ func (q *Quorum) openRing() (err error) {
 }
 
 // Start listens, if this process is one of the machines, and begins to find or form the cluster. It returns an error
-// when it can't listen or can't use the data directory.
+// when it can't listen or can't use the data directory: a *DirError if it can't be opened, such as one that another
+// process uses, which shows half a second later; a *PlaceError when it was copied or moved; a *DataError when the data
+// is damaged or the disk is full.
 func (q *Quorum) Start() error {
 	err := q.begin()
 	var unknown *unknownError
@@ -246,6 +258,9 @@ func (q *Quorum) Start() error {
 // begin finds out what this process is, and, if it is one of the machines, opens its data and listens. An
 // *unknownError passes.
 func (q *Quorum) begin() error {
+	if q.isOne() {
+		return q.beginOne()
+	}
 	self, err := q.whoAmI()
 	if err != nil || self == "" {
 		return err
@@ -253,23 +268,19 @@ func (q *Quorum) begin() error {
 	if err := q.ring.CheckMachine(self); err != nil {
 		return err
 	}
-	dir, err := etcdserver.OpenDir(q.config.Dir)
+	disk, index, err := q.openData(self)
 	if err != nil {
 		return err
 	}
-	disk, index, err := q.examine(dir, self)
-	var member uint64
-	if err == nil {
-		member, err = dir.MemberID()
-	}
+	member, err := disk.dir.MemberID()
 	if err != nil {
-		dir.Close()
+		disk.dir.Close()
 		return err
 	}
 	listen := q.listenAddr(self)
 	p, err := port.Listen(listen, q.ring, q.log)
 	if err != nil {
-		dir.Close()
+		disk.dir.Close()
 		return fmt.Errorf("can't listen for the other machines on %s: %w", listen, err)
 	}
 	q.former = disk.get().Leases
@@ -282,6 +293,28 @@ func (q *Quorum) begin() error {
 	q.parts.Go(func() { _ = web.Serve(exchanges) })
 	context.AfterFunc(q.life, func() { _ = web.Close() })
 	return nil
+}
+
+// openData opens the data directory, and returns the index of the last entry in its log. self is the address of this
+// machine; empty: a quorum of one.
+func (q *Quorum) openData(self string) (*disk, uint64, error) {
+	dir, err := etcdserver.OpenDir(q.config.Dir)
+	if err != nil {
+		return nil, 0, &DirError{err}
+	}
+	if q.isOne() {
+		err = CheckOne(q.config.Dir)
+	}
+	var d *disk
+	var index uint64
+	if err == nil {
+		d, index, err = q.examine(dir, self)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, 0, err
+	}
+	return d, index, nil
 }
 
 // examine reads a data directory, and returns the index of the last entry in its log. Data that is damaged is set aside
@@ -332,7 +365,7 @@ func (q *Quorum) whoAmI() (string, error) {
 	}
 }
 
-// Addr returns the host:port that it listens on; empty: it is a client.
+// Addr returns the host:port that it listens on; empty: it is a client, or a quorum of one.
 func (q *Quorum) Addr() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -353,6 +386,8 @@ func (q *Quorum) Close() {
 	q.mu.Unlock()
 	if p != nil {
 		p.Close()
+	}
+	if disk != nil {
 		disk.dir.Close()
 	}
 }

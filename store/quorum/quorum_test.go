@@ -22,7 +22,6 @@ import (
 	"github.com/firn-id/firn/internal/test/proxytest"
 	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
@@ -307,7 +306,7 @@ func TestTheLastOneGoesOnAlone(t *testing.T) {
 	}
 	w.voters(q, 3)
 	w.until("all know who the machines are", func() bool {
-		return len(w.running[a].others()) == 2 && CheckAlone(w.dirs[a]) != nil
+		return len(w.running[a].others()) == 2 && CheckOne(w.dirs[a]) != nil
 	})
 	if err := q.Remove(t.Context(), b, c); err != nil {
 		t.Fatal(err)
@@ -318,11 +317,11 @@ func TestTheLastOneGoesOnAlone(t *testing.T) {
 	})
 	for _, address := range []string{a, b, c} {
 		w.stop(address)
-		if err := CheckAlone(w.dirs[address]); (err == nil) != (address == a) {
+		if err := CheckOne(w.dirs[address]); (err == nil) != (address == a) {
 			t.Errorf("of %s, when only %s is left: %v", address, a, err)
 		}
 	}
-	alone, err := etcdembed.Open(etcdembed.Config{Dir: w.dirs[a]})
+	alone, err := tryOne(Config{Dir: w.dirs[a]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +343,7 @@ func TestGrow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
 	first := w.machines[1]
-	alone, err := etcdembed.Open(etcdembed.Config{Dir: w.dirs[first]})
+	alone, err := tryOne(Config{Dir: w.dirs[first]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,8 +108,12 @@ func forMachines(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// refuseClient returns an ErrClient if this process has the key for clients.
+// refuseClient returns an ErrClient if this process has the key for clients, and an error if it is a quorum of one.
 func (q *Quorum) refuseClient(what string) error {
+	if q.isOne() {
+		return fmt.Errorf("%s: this is a quorum of one; its data is its directory, and docs/quorum.md says how "+
+			"it grows", what)
+	}
 	if q.ring.IsClient() {
 		return fmt.Errorf("%s: %w", what, ErrClient)
 	}

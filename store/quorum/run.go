@@ -33,7 +33,13 @@ func (q *Quorum) run(ctx context.Context, unknown error) {
 			return
 		}
 	}
-	if q.selfAddress() == "" {
+	switch {
+	case q.isOne():
+		if err := q.runOne(ctx); err != nil && ctx.Err() == nil {
+			q.fail(err)
+		}
+		return
+	case q.selfAddress() == "":
 		q.follow(ctx)
 		return
 	}

@@ -27,6 +27,9 @@ func (q *Quorum) report() report {
 	if q.config.Node != nil {
 		r.Status.Node = q.config.Node()
 	}
+	if data == nil { // of a quorum of one that does not run
+		return r
+	}
 	if room, ok := space.Of(data.dir.Path); ok {
 		r.Status.Disk = &room
 	}
@@ -63,6 +66,9 @@ func sizeOf(dir string) (bytes int64) {
 
 // Status asks every machine, for up to a second. It needs no majority.
 func (q *Quorum) Status(ctx context.Context) Status {
+	if q.isOne() {
+		return q.statusOfOne()
+	}
 	machines := q.others()
 	self := q.selfAddress()
 	if self != "" {

@@ -51,7 +51,7 @@ func Examine(ctx context.Context, c Config) Seen {
 		}
 	case stores.Directory:
 		seen.Data = c.seeDataDir()
-		seen.Data.Alone, seen.Data.Place = quorum.CheckAlone(c.DataDir), quorum.CheckPlace(c.DataDir, "", c.Moved)
+		seen.Data.Alone, seen.Data.Place = quorum.CheckOne(c.DataDir), quorum.CheckPlace(c.DataDir, "", c.Moved)
 	default:
 		c.seeStore(ctx, &seen)
 	}

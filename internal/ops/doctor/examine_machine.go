@@ -13,7 +13,7 @@ import (
 
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/service/admit/limits"
-	"github.com/firn-id/firn/store/etcdembed"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // seeCertificates reads the node's certificates. It omits those that it can't read: the caller has checked the
@@ -46,7 +46,7 @@ func (c Config) seeLimit() *OpenFiles {
 
 // seeDataDir examines the directory, or its closest existing parent.
 func (c Config) seeDataDir() *DataDir {
-	d := &DataDir{Path: c.DataDir, System: etcdembed.CheckSystem()}
+	d := &DataDir{Path: c.DataDir, System: quorum.CheckSystem()}
 	dir := c.DataDir
 	info, err := os.Stat(dir)
 	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
@@ -69,7 +69,7 @@ func (c Config) seeDataDir() *DataDir {
 	if d.Absent {
 		d.Mode = 0
 	} else {
-		d.InUse = etcdembed.InUse(dir)
+		d.InUse = quorum.InUse(dir)
 	}
 	if d.Fsync, err = fsyncIn(dir); err != nil {
 		d.Error, d.Full = reason(err), space.Full(err)

@@ -29,7 +29,6 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 	"github.com/firn-id/firn/internal/service/metrics"
 	"github.com/firn-id/firn/internal/service/stores"
-	"github.com/firn-id/firn/store/quorum"
 )
 
 // Node is one node of the service. Make it with New; it runs once. Call Listen first; the other methods are safe
@@ -112,21 +111,19 @@ func New(c Config) (*Node, error) {
 	switch {
 	case c.Store != nil:
 		n.open = func(context.Context) (Store, error) { return c.Store() }
-	case c.StoreKind() == stores.Quorum:
-		q, err := quorum.New(n.quorumConfig())
+	case c.Keeps():
+		q, err := n.newQuorum()
 		if err != nil {
 			return nil, err
 		}
 		n.use(q)
-	case !c.Keeps():
+	default:
 		c.Etcd.DialOptions = n.traces.asked()
 		external, err := c.Open(n.log)
 		if err != nil {
 			return nil, err
 		}
 		n.open = func(context.Context) (Store, error) { return external, nil }
-	default:
-		n.open = n.embed
 	}
 	if err := c.memberOptions().Validate(); err != nil {
 		return nil, err
@@ -161,10 +158,11 @@ func (n *Node) begin() (err error) {
 		n.forward = forward.New(n.member.Cluster, n.tls, n.traces.onward)
 		o.Forwarder = n.forward
 	}
-	if n.quorum != nil {
-		o.Quorum = n.quorum
-	} else if c.Store == nil && c.StoreKind() == stores.Directory {
+	switch {
+	case n.isOne():
 		o.Disk = func() (space.Room, bool) { return space.Of(c.DataDir) }
+	case n.quorum != nil:
+		o.Quorum = n.quorum
 	}
 	n.service = calls.New(n.member, o)
 	n.metrics.Watch(metrics.Node{
@@ -212,9 +210,12 @@ func (n *Node) logAccess() {
 	}
 }
 
+// isOne reports whether the node keeps its data for itself.
+func (n *Node) isOne() bool { return n.config.Store == nil && n.config.StoreKind() == stores.Directory }
+
 // logAlone warns of a second node, where this one keeps its data for itself.
 func (n *Node) logAlone() {
-	if n.config.Store == nil && n.config.StoreKind() == stores.Directory {
+	if n.isOne() {
 		n.log.Warn("this node is alone: a second node started the same way is another cluster, and gives the same IDs",
 			"data_dir", n.config.DataDir,
 			"do", "for several nodes give each the same --quorum, or the same --store that they share")

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/stores"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -17,6 +18,15 @@ type quorumPart interface {
 	Open(ctx context.Context) (quorum.Store, error)
 	Close()
 	Kill()
+}
+
+// newQuorum makes this process's part in the quorum: that of one, unless machines are named.
+func (n *Node) newQuorum() (*quorum.Quorum, error) {
+	c := n.quorumConfig()
+	if n.config.StoreKind() == stores.Directory {
+		return quorum.One(c)
+	}
+	return quorum.New(c)
 }
 
 // quorumConfig returns the configuration of the quorum with what the node sets.
@@ -40,12 +50,15 @@ func (n *Node) use(q quorumPart) {
 	}
 }
 
-// startQuorum has this machine listen for the others. The error is a SettingError if it can't, or if it does not know
-// which of the machines it is.
+// startQuorum opens the data, and has this machine listen for the others. The error is a SettingError if it can't, or
+// if it does not know which of the machines it is.
 func (n *Node) startQuorum() error {
 	err := n.quorum.Start()
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return &SettingError{"quorum-listen", err}
+	}
+	if _, ok := errors.AsType[*quorum.DirError](err); ok {
+		return &SettingError{"data-dir", err}
 	}
 	if _, ok := errors.AsType[*quorum.SeveralError](err); ok {
 		return &SettingError{"quorum-addr", err}

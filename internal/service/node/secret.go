@@ -32,7 +32,7 @@ func (n *Node) keepSecret() (remove func()) {
 // this user can read.
 func (n *Node) secretPath(address string) (string, error) {
 	hasData := n.config.Keeps()
-	if n.quorum != nil {
+	if n.quorum != nil && !n.isOne() {
 		hasData = n.quorum.Addr() != ""
 	}
 	if hasData {

@@ -6,35 +6,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdembed"
-	"github.com/firn-id/firn/store/quorum"
 )
 
-// embed starts the embedded etcd. It blocks while etcd replays its log.
-func (n *Node) embed(context.Context) (Store, error) {
-	if err := quorum.CheckAlone(n.config.DataDir); err != nil { // it says what to do
-		return nil, err
-	}
-	n.log.Info("starting the embedded etcd", "data_dir", n.config.DataDir)
-	e, err := etcdembed.Open(etcdembed.Config{
-		Dir: n.config.DataDir, Moved: n.config.Moved, Logger: n.log, DialOptions: n.traces.asked(),
-		Fatal: func(err *etcdembed.DataError) {
-			n.config.Fatal(err)
-		},
-	})
-	_, damaged := errors.AsType[*etcdembed.DataError](err)
-	if _, copied := errors.AsType[*etcdembed.PlaceError](err); damaged || copied { // it says what to do
-		return nil, err
-	}
-	if err != nil {
-		return nil, &SettingError{"data-dir", err}
-	}
-	return e, nil
-}
-
 // openStore opens the store for the member, once Run has begun. If ctx ends meanwhile, it closes a store that
-// opens too late, unless that takes longer than ShutdownTimeout. The embedded etcd survives the end of its
-// process at any moment.
+// opens too late, unless that takes longer than ShutdownTimeout.
 func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 	select {
 	case <-n.begun:
@@ -55,8 +30,7 @@ func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 		if r.err == nil {
 			n.store = r.store
 			if n.quorum == nil {
-				// now that no other process uses the data directory, and before the node is ready
-				n.forget = n.keepSecret()
+				n.forget = n.keepSecret() // before the node is ready
 			}
 			close(n.opened)
 		}

@@ -1,5 +1,5 @@
 // Package stores knows every store that a node can use: it reads a store's address, tells which one a configuration
-// names, and opens it. Only an embedded etcd and the machines of a quorum are started elsewhere, by package node.
+// names, and opens it. Only quorums, of one or several machines, are started elsewhere, by package node.
 package stores
 
 import (
@@ -20,7 +20,7 @@ type Kind string
 
 // The kinds of stores.
 const (
-	Directory Kind = "data-dir"  // an embedded etcd
+	Directory Kind = "data-dir"  // a quorum of one
 	Etcd      Kind = "etcd"      // an etcd cluster elsewhere
 	Quorum    Kind = "quorum"    // machines that each run a node, and keep the data together
 	Postgres  Kind = "postgres"  // a schema of a PostgreSQL database
@@ -33,8 +33,8 @@ type Choice struct {
 	Etcd      etcdstore.Config
 	Postgres  pgstore.Config
 	ZooKeeper zkstore.Config
-	DataDir   string // of an embedded etcd, or of this machine of the quorum
-	Moved     bool   // the directory was moved, see etcdembed.Config
+	DataDir   string // of this machine of the quorum
+	Moved     bool   // the directory was moved, see quorum.Config
 
 	EtcdPasswordFile string // where the password in Etcd comes from; empty: no file
 }

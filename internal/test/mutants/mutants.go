@@ -441,15 +441,15 @@ var mutants = []mutant{
 		"./store/quorum", "^TestRightsOfKeys$",
 	},
 	{
-		"a node alone begins again where a quorum's log was lost", "store/quorum/disk.go",
+		"a quorum of one begins again where the log of several was lost", "store/quorum/disk.go",
 		"case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:",
 		"case w.State == plan.Empty, len(w.Known) == 1:",
-		"./store/quorum", "^TestCheckAlone$",
+		"./store/quorum", "^TestCheckOne$",
 	},
 	{
-		"a node alone uses the data of a quorum of several", "store/quorum/disk.go",
+		"a quorum of one uses the data of several", "store/quorum/disk.go",
 		"w.State == plan.Started && len(w.Known) == 1", "w.State == plan.Started && len(w.Known) != 0",
-		"./store/quorum", "^TestCheckAlone$",
+		"./store/quorum", "^TestCheckOne$",
 	},
 	{
 		"a cluster is formed by a majority", "store/quorum/internal/plan/decide.go",
@@ -583,15 +583,15 @@ var mutants = []mutant{
 		"./store/internal/place", "^TestJudge$",
 	},
 	{
-		"the etcd inside does not look where its directory belongs", "store/etcdembed/etcdembed.go",
-		`err := place.Enter(s.dir.Path, "", config.Moved, config.Logger); err != nil`, "err := error(nil); err != nil",
-		"./store/etcdembed", "^TestACopyIsRefused$",
+		"a quorum of one uses the directory of several", "store/quorum/quorum.go",
+		"err = CheckOne(q.config.Dir)", "err = nil",
+		"./store/quorum", "^TestOneRefusesTheDataOfSeveral$",
 	},
 	{
 		"a quorum does not look where its directory belongs", "store/quorum/quorum.go",
 		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil",
 		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil && false",
-		"./store/quorum", "^TestRestoredOnThreeMachines$",
+		"./store/quorum", "^(TestACopyIsRefused|TestRestoredOnThreeMachines)$",
 	},
 	{
 		"who was alone does not wait for the others", "store/quorum/internal/plan/decide.go",

@@ -16,18 +16,16 @@ import (
 
 	"github.com/firn-id/firn/internal/test/proxytest"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/quorum"
 )
 
 var (
-	onQuorum = flag.Bool("quorum", false,
-		"measure over a quorum of three machines in this process, in place of one embedded etcd")
-	apart = flag.Bool("apart", false,
+	onQuorum = flag.Bool("quorum", false, "measure over a quorum of three machines in this process, in place of one")
+	apart    = flag.Bool("apart", false,
 		"each member has its own client of a quorum of one machine, as members on machines of their own do")
 )
 
-// openStores returns clients of the store to be measured, for so many members: one of an embedded etcd, one at each
+// openStores returns clients of the store to be measured, for so many members: one of a quorum of one, one at each
 // machine of a quorum, or one for each member.
 func openStores(t *testing.T, members int) (all []store.Store) {
 	switch {
@@ -40,12 +38,20 @@ func openStores(t *testing.T, members int) (all []store.Store) {
 	case *onQuorum:
 		return newQuorum(t, 3).open()
 	}
-	etcd, err := etcdembed.Open(etcdembed.Config{Dir: newDir(t)})
+	q, err := quorum.One(quorum.Config{Dir: newDir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { etcd.Close() })
-	return []store.Store{etcd}
+	t.Cleanup(q.Close)
+	if err := q.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := q.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return []store.Store{s}
 }
 
 func newDir(t *testing.T) string {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package scale measures how a cluster grows and shrinks: many members in one process over an
-// embedded etcd, or over a quorum. It is a test, so that CI runs it small; what it prints is what it is for.
+// Package scale measures how a cluster grows and shrinks: many members in one process over a
+// quorum of one, or of three. It is a test, so that CI runs it small; what it prints is what it is for.
 //
 //	go test -v -run Scale ./internal/test/scale -members 64,256,1024 -timeout 20m
 //	go test -v -run Scale ./internal/test/scale -members 64,256,1024 -timeout 20m -quorum

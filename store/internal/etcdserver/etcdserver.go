@@ -1,5 +1,5 @@
-// Package etcdserver runs an etcd server in this process: alone, for package etcdembed, or as one of
-// several, for package quorum. It checks the data before it starts a server, and ends the process
+// Package etcdserver runs an etcd server in this process, for package quorum: the only one, or one of
+// several. It checks the data before it starts a server, and ends the process
 // when a running one can't go on. The server listens on unix sockets that only the owner can reach.
 package etcdserver
 
@@ -164,7 +164,7 @@ type Config struct {
 	// returns, the process exits with status 1. Nil: Logger gets the error first.
 	Fatal func(*DataError)
 
-	// Peers are the others. Nil: the server is alone.
+	// Peers are the others. Nil: there are none.
 	Peers *Peers
 }
 
@@ -248,7 +248,7 @@ func (s *Server) start() (err error) {
 	s.errors.Go(s.endWithServer)
 	s.errors.Go(func() {
 		for err := range s.etcd.Err() {
-			s.log.error("the embedded etcd failed", err)
+			s.log.error("etcd failed", err)
 		}
 	})
 	return s.socket.protect()
@@ -323,7 +323,7 @@ func (s *Server) Endpoint() string { return "unix://" + s.socket.path }
 // Socket is the path of the unix socket for clients.
 func (s *Server) Socket() string { return s.socket.path }
 
-// LimitedSocket is the path of the unix socket for clients whose calls Peers.May judges. A server that is alone has
+// LimitedSocket is the path of the unix socket for clients whose calls Peers.May judges. A server without peers has
 // none.
 func (s *Server) LimitedSocket() string { return s.socket.limited() }
 

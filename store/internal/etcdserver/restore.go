@@ -15,7 +15,7 @@ import (
 // revisionsLost is by how much revisions jump in restored data, so that none stands for two writes.
 const revisionsLost = 1_000_000_000
 
-// Restore makes the data directory to, which must not exist, of a server that is alone: from a backup, which is a file
+// Restore makes the data directory to, which must not exist, of a server without peers: from a backup, which is a file
 // with a checksum at its end, or the data directory of a server that does not run.
 func Restore(backup, to string) error {
 	info, err := os.Stat(backup)
@@ -41,7 +41,7 @@ func Restore(backup, to string) error {
 		}
 	}
 	smallSegments()
-	const name, url = "firn", "http://127.0.0.1:0" // as alone has it
+	const name, url = "firn", "http://127.0.0.1:0" // as without has it
 	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, SkipHashCheck: info.IsDir(), OutputDataDir: to,
 		Name: name, PeerURLs: []string{url}, InitialCluster: name + "=" + url, InitialClusterToken: "etcd-cluster",

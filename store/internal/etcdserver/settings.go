@@ -29,7 +29,7 @@ func (s *Server) settings() *embed.Config {
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.WaitForHandlers(true)} // when they are stopped
 	c.ServiceRegister = s.calls.add
 	if s.config.Peers == nil {
-		alone(c)
+		without(c)
 	} else {
 		s.config.Peers.among(c, s.socket)
 	}
@@ -50,15 +50,15 @@ func (s *Server) settings() *embed.Config {
 // for each other with full sockets (https://github.com/grpc/grpc-go/issues/9330).
 const maxCalls = 64
 
-// alone sets what is different for a server without others.
-func alone(c *embed.Config) {
+// without sets what is different for a server without others.
+func without(c *embed.Config) {
 	c.Name = "firn"
 	// Nothing listens for others. The address for them is part of the server's identity; nobody connects to it.
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.AdvertiseClientUrls = c.ListenClientUrls
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 
-	// A server that is alone elects itself: short ticks only make it ready sooner
+	// It elects itself: short ticks only make it ready sooner
 	// and allow sessions of one second.
 	c.TickMs, c.ElectionMs = 10, 100
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package etcdembed
+package quorum
 
 import (
 	"errors"
@@ -22,17 +22,17 @@ import (
 
 var writes = flag.Int64("writes", 0, "TestGrowth: how many writes to make, 1000000 takes minutes; 0 skips it")
 
-// TestGrowth measures the data directory of an embedded server while two keys
+// TestGrowth measures the data directory of a quorum of one while two keys
 // are written over and over, as horizons are:
 //
-//	go test ./store/etcdembed -run TestGrowth -v -timeout 1h -writes 1000000
+//	go test ./store/quorum -run TestGrowth -v -timeout 1h -writes 1000000
 func TestGrowth(t *testing.T) {
 	if *writes == 0 {
 		t.Skip("only with -writes")
 	}
 	dir := filepath.Join(t.TempDir(), "data")
 	config := Config{Dir: dir}
-	server := open(t, config)
+	server := openOne(t, config)
 	start := time.Now()
 	report := func(what string) {
 		t.Logf("%5.0f s, %s: %s", time.Since(start).Seconds(), what, usage(t, dir))
@@ -52,7 +52,7 @@ func TestGrowth(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	open(t, config)
+	openOne(t, config)
 	report("started again")
 }
 

@@ -1,4 +1,4 @@
-package etcdembed
+package quorum
 
 import (
 	"os"
@@ -15,7 +15,7 @@ func TestACopyIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "original")
 	opens := func(c Config) {
 		t.Helper()
-		s, err := Open(c)
+		s, err := tryOne(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,16 +31,16 @@ func TestACopyIsRefused(t *testing.T) {
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	original, err := Open(Config{Dir: dir})
+	original, err := tryOne(Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer original.Close() //nolint:errcheck // a test
-	if s, err := Open(Config{Dir: copied}); err == nil ||
+	if s, err := tryOne(Config{Dir: copied}); err == nil ||
 		!strings.Contains(err.Error(), "it is a copy, or was moved: it belongs to "+dir) {
 		t.Errorf("the copy: %v, %v", s, err)
 	}
-	if s, err := Open(Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if s, err := tryOne(Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("the original, a second time: %v, %v", s, err)
 	}
 	opens(Config{Dir: copied, Moved: true})

@@ -1,43 +1,61 @@
-package etcdembed
+package quorum
 
 import (
-	"flag"
+	"context"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/storetest"
 )
 
-const patience = 30 * time.Second
-
-func TestMain(m *testing.M) {
-	// These tests wait more than they compute: let more of them wait at once.
-	flag.Parse()
-	if runtime.GOMAXPROCS(0) < 4 {
-		_ = flag.Set("test.parallel", "4")
-	}
-	goleak.VerifyTestMain(m)
+// one is a quorum of one, and a client of it.
+type one struct {
+	Store
+	quorum *Quorum
 }
 
-func open(t *testing.T, config Config) *Store {
+// tryOne starts a quorum of one, and opens a client of it.
+func tryOne(c Config) (*one, error) {
+	q, err := One(c)
+	if err == nil {
+		err = q.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := q.Open(context.Background())
+	if err != nil {
+		q.Close()
+		return nil, err
+	}
+	return &one{s, q}, nil
+}
+
+func openOne(t *testing.T, c Config) *one {
 	t.Helper()
-	s, err := Open(config)
+	o, err := tryOne(c)
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	t.Cleanup(func() { _ = o.Close() })
+	return o
 }
 
-func client(t *testing.T, config etcdstore.Config) *etcdstore.Store {
+// Close ends both.
+func (o *one) Close() error {
+	err := o.Store.Close()
+	o.quorum.Close()
+	return err
+}
+
+func (o *one) Endpoint() string { return o.quorum.server.Endpoint() }
+
+func clientOf(t *testing.T, c etcdstore.Config) *etcdstore.Store {
 	t.Helper()
-	s, err := etcdstore.Open(config)
+	s, err := etcdstore.Open(c)
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
@@ -68,25 +86,26 @@ func works(t *testing.T, s store.Store) {
 }
 
 // A server that is stopped is closed here, and killed in TestKilled.
-func TestContract(t *testing.T) {
+func TestContractOfOne(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Parallel()
 		config := Config{Dir: filepath.Join(t.TempDir(), "data")}
-		server := open(t, config)
+		server := openOne(t, config)
+		endpoint := server.Endpoint()
 		return storetest.Harness{
 			Open: func(t *testing.T) store.Store {
-				return client(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+				return clientOf(t, etcdstore.Config{Endpoints: []string{endpoint}})
 			},
 			TTL:      time.Second,
 			Patience: patience,
 			Expire: func(t *testing.T, _ store.Session) { // the only one
-				if err := server.endSessions(t.Context()); err != nil {
+				if err := endLeases(t.Context(), server.quorum.server.Server); err != nil {
 					t.Fatalf("ending the session: %v", err)
 				}
 			},
 			Stop:  func(*testing.T) { _ = server.Close() },
-			Start: func(t *testing.T) { server = open(t, config) },
+			Start: func(t *testing.T) { server = openOne(t, config) },
 		}
 	})
 }

@@ -1,9 +1,11 @@
-package etcdembed
+package quorum
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -18,13 +20,13 @@ import (
 )
 
 // childDir asks TestKilled to be the process that is killed.
-const childDir = "FIRN_TEST_EMBED_DIR"
+const childDir = "FIRN_TEST_ONE_DIR"
 
 // A server whose process was killed has all that it confirmed, and its directory
 // can be used at once.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(childDir); dir != "" {
-		e := open(t, Config{Dir: dir})
+		e := openOne(t, Config{Dir: dir})
 		for i := 0; ; i++ {
 			if _, err := e.Commit(t.Context(), putting(fmt.Sprintf("key/%06d", i))); err != nil {
 				t.Fatal(err)
@@ -48,7 +50,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("the child is not ready: %s", out.all)
 	}
 
-	_, err := Open(Config{Dir: dir})
+	_, err := tryOne(Config{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") ||
 		!strings.Contains(err.Error(), dir) {
 		t.Errorf("a second process: %v, want an error that says so", err)
@@ -59,7 +61,7 @@ func TestKilled(t *testing.T) {
 	_ = child.Wait()
 	confirmed := bytes.Count(out.all, []byte("\ncommitted "))
 
-	e := open(t, Config{Dir: dir})
+	e := openOne(t, Config{Dir: dir})
 	if e.Traits().Shared {
 		t.Error("it says that it is shared; its first member would wait")
 	}
@@ -67,7 +69,7 @@ func TestKilled(t *testing.T) {
 	if err != nil || len(kvs) < confirmed {
 		t.Errorf("%d keys are left of %d, %v", len(kvs), confirmed, err)
 	}
-	works(t, client(t, etcdstore.Config{Endpoints: []string{e.Endpoint()}, Prefix: "/elsewhere"}))
+	works(t, clientOf(t, etcdstore.Config{Endpoints: []string{e.Endpoint()}, Prefix: "/elsewhere"}))
 }
 
 // output keeps what is written and tells when a line was seen.
@@ -92,8 +94,8 @@ func TestDataDirectory(t *testing.T) {
 	config := Config{
 		Dir: filepath.Join(t.TempDir(), "deep", "data"), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	first := open(t, config)
-	if _, err := Open(config); err == nil || !strings.Contains(err.Error(), "in use") {
+	first := openOne(t, config)
+	if _, err := tryOne(config); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("Open of a directory in use: %v", err)
 	}
 	for path, want := range map[string]os.FileMode{
@@ -112,7 +114,7 @@ func TestDataDirectory(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	second := open(t, config)
+	second := openOne(t, config)
 	if kv, err := second.Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
 		t.Errorf("Get after a restart = %+v, %v", kv, err)
 	}
@@ -129,8 +131,8 @@ func TestDataDirectory(t *testing.T) {
 func TestSessionsEndWithTheirProcess(t *testing.T) {
 	t.Parallel()
 	config := Config{Dir: filepath.Join(t.TempDir(), "data")}
-	first := open(t, config)
-	other := client(t, etcdstore.Config{Endpoints: []string{first.Endpoint()}})
+	first := openOne(t, config)
+	other := clientOf(t, etcdstore.Config{Endpoints: []string{first.Endpoint()}})
 	const sessions = 40
 	for i := range sessions {
 		session, err := other.OpenSession(t.Context(), time.Hour)
@@ -145,7 +147,7 @@ func TestSessionsEndWithTheirProcess(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	second := open(t, config)
+	second := openOne(t, config)
 	if kvs, err := second.List(t.Context(), "mine/"); err != nil || len(kvs) != 0 {
 		t.Errorf("%d of %d ephemeral keys are left, %v", len(kvs), sessions, err)
 	}
@@ -158,13 +160,14 @@ func TestSessionsEndWithTheirProcess(t *testing.T) {
 // A server whose former sessions can't be ended is not used.
 func TestSessionsThatCantBeEnded(t *testing.T) {
 	t.Parallel()
-	e := open(t, Config{Dir: t.TempDir()})
+	e := openOne(t, Config{Dir: t.TempDir()})
 	if _, err := e.OpenSession(t.Context(), time.Hour); err != nil {
 		t.Fatalf("OpenSession: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := e.endSessions(ended); err == nil || !strings.Contains(err.Error(), "sessions of the process before") {
+	if err := endLeases(ended, e.quorum.server.Server); err == nil ||
+		!strings.Contains(err.Error(), "sessions of the process before") {
 		t.Errorf("ending the sessions: %v, want an error that says so", err)
 	}
 }
@@ -173,7 +176,7 @@ func TestSessionsThatCantBeEnded(t *testing.T) {
 func TestAwkwardDirectories(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{strings.Repeat("long/", 30), "with space", "per%20cent", "häuser"} {
-		e := open(t, Config{Dir: filepath.Join(t.TempDir(), name)})
+		e := openOne(t, Config{Dir: filepath.Join(t.TempDir(), name)})
 		if _, err := e.Commit(t.Context(), putting("key")); err != nil {
 			t.Errorf("Commit in %q: %v", name, err)
 		}
@@ -201,7 +204,7 @@ func TestOpenErrors(t *testing.T) {
 		"a file":       {Config{Dir: file}, file},
 		"below a file": {Config{Dir: filepath.Join(file, "data")}, file},
 	} {
-		if _, err := Open(tt.config); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := tryOne(tt.config); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, tt.want)
 		}
 	}
@@ -227,8 +230,75 @@ func TestTheDirectoryCanBeUsedAgainWhileProcessesStart(t *testing.T) {
 	}
 	config := Config{Dir: filepath.Join(t.TempDir(), "data")}
 	for range 10 {
-		if err := open(t, config).Close(); err != nil {
+		if err := openOne(t, config).Close(); err != nil {
 			t.Fatalf("Close: %v", err)
 		}
+	}
+}
+
+// The data of several machines is not used by one, which would wait for a majority for ever, and is as it was.
+func TestOneRefusesTheDataOfSeveral(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := `{"state":"started","cluster":"x","known":["a:1","b:1","c:1"]}`
+	if err := os.WriteFile(filepath.Join(dir, diskFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := tryOne(Config{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "belongs to the quorum of a:1, b:1, c:1") {
+		t.Errorf("Open = %v, %v", o, err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 || InUse(dir) { // quorum.json and the lock
+		t.Errorf("it leaves %v, %v, and the lock: %t", left, err, InUse(dir))
+	}
+}
+
+// What is for other machines is refused: who leaves out the machines by mistake must not get a second cluster.
+func TestOneWithoutOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Config{
+		{Machines: []string{"a:7420"}},
+		{Self: "a:7420"},
+		{Listen: ":7420"},
+		{KeyFile: "key"},
+		{CAFile: "ca"},
+		{CertFile: "cert"},
+		{CertKeyFile: "cert"},
+	} {
+		c.Dir = t.TempDir()
+		if _, err := One(c); err == nil || !strings.Contains(err.Error(), "a quorum of one") {
+			t.Errorf("One(%+v): %v", c, err)
+		}
+	}
+	if _, err := New(Config{Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "no machine is named") {
+		t.Errorf("New without machines: %v", err)
+	}
+	o := openOne(t, Config{Dir: t.TempDir(), Version: "v1", Node: func() string { return "east-1" }})
+	q := o.quorum
+	for what, err := range map[string]error{
+		"Replace": q.Replace(t.Context(), "a:1", "b:1"), "Remove": q.Remove(t.Context(), "a:1"),
+		"Backup": q.Backup(t.Context(), io.Discard),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "this is a quorum of one") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	s := q.Status(t.Context())
+	if len(s.Machines) != 1 || !s.Majority || s.Waiting != "" || s.Self != "" || q.Addr() != "" {
+		t.Fatalf("Status = %+v, at %q", s, q.Addr())
+	}
+	if m := s.Machines[0]; m.Role != Voter || !m.Leader || m.Size == 0 || m.Index == 0 || m.Disk == nil ||
+		m.Node != "east-1" || m.Version != "v1" {
+		t.Errorf("its machine: %+v", m)
+	}
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	if s := q.Status(t.Context()); s.Majority {
+		t.Errorf("Status after Close = %+v", s)
+	}
+	if _, err := q.Open(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Open after Close: %v", err)
 	}
 }

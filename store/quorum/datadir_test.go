@@ -1,4 +1,4 @@
-package etcdembed
+package quorum
 
 import (
 	"bytes"
@@ -20,13 +20,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-const database = "member/snap/db"
+const databaseFile = "member/snap/db"
 
 // writtenDir is a data directory with some entries that a server has closed.
 func writtenDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	e := open(t, Config{Dir: dir})
+	e := openOne(t, Config{Dir: dir})
 	for i := range 40 {
 		op := store.Put(fmt.Sprintf("key/%d", i), bytes.Repeat([]byte("x"), 1000))
 		if _, err := e.Commit(t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
@@ -69,7 +69,7 @@ func overwrite(t *testing.T, file string, at int64, what []byte) {
 // usedSize is the part of a database that its pages are in; what follows is allocated only.
 func usedSize(t *testing.T, dir string) (size int64) {
 	t.Helper()
-	db, err := bolt.Open(filepath.Join(dir, database), 0, &bolt.Options{ReadOnly: true})
+	db, err := bolt.Open(filepath.Join(dir, databaseFile), 0, &bolt.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,19 +94,21 @@ func TestDamagedDataIsRefused(t *testing.T) {
 		want   string
 	}{
 		{"a short database", func(file func(string) string) error {
-			return os.Truncate(file(database), 1000)
-		}, database, "can't be opened"},
+			return os.Truncate(file(databaseFile), 1000)
+		}, databaseFile, "can't be opened"},
 		{"half a database", func(file func(string) string) error {
-			return os.Truncate(file(database), used/2)
-		}, database, "cut to"},
+			return os.Truncate(file(databaseFile), used/2)
+		}, databaseFile, "cut to"},
 		{"an empty database", func(file func(string) string) error {
-			return os.Truncate(file(database), 0)
-		}, database, "can't be opened"},
+			return os.Truncate(file(databaseFile), 0)
+		}, databaseFile, "can't be opened"},
 		{"a database whose end is something else", func(file func(string) string) error {
-			overwrite(t, file(database), used/2, garbage(used/2))
+			overwrite(t, file(databaseFile), used/2, garbage(used/2))
 			return nil
-		}, database, "is damaged"},
-		{"no database", func(file func(string) string) error { return os.Remove(file(database)) }, database, "missing"},
+		}, databaseFile, "is damaged"},
+		{"no database", func(file func(string) string) error {
+			return os.Remove(file(databaseFile))
+		}, databaseFile, "missing"},
 		{"an empty log", func(file func(string) string) error { return os.Truncate(file(log), 0) }, log, "it is empty"},
 		{"a short log", func(file func(string) string) error {
 			return os.Truncate(file(log), 1001)
@@ -130,7 +132,7 @@ func TestDamagedDataIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the first one left nothing behind, and holds nothing
-				_, err := Open(Config{Dir: dir})
+				_, err := tryOne(Config{Dir: dir})
 				data, ok := errors.AsType[*DataError](err)
 				if !ok || data.Dir != dir || data.File != tt.file || !strings.Contains(data.Err.Error(), tt.want) ||
 					!strings.Contains(data.Do, "backup") {
@@ -143,7 +145,7 @@ func TestDamagedDataIsRefused(t *testing.T) {
 		})
 	}
 	whole, _ := copyOf(t, good)
-	if err := open(t, Config{Dir: whole}).Close(); err != nil {
+	if err := openOne(t, Config{Dir: whole}).Close(); err != nil {
 		t.Errorf("Close of one that is not damaged: %v", err)
 	}
 }
@@ -155,14 +157,14 @@ const spoiledDir = "FIRN_TEST_SPOILED_DIR"
 // the process.
 func TestWhatOnlyEtcdFinds(t *testing.T) {
 	if dir := os.Getenv(spoiledDir); dir != "" { // in a process of its own: what etcd holds is not given back
-		_, err := Open(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil))})
+		_, err := tryOne(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil))})
 		data, ok := errors.AsType[*DataError](err)
 		fmt.Printf("\n%v %v\n", ok, data)
 		os.Exit(0)
 	}
 	t.Parallel()
 	dir := writtenDir(t)
-	db, err := bolt.Open(filepath.Join(dir, database), 0, nil)
+	db, err := bolt.Open(filepath.Join(dir, databaseFile), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +193,8 @@ func TestEachPageOfTheDatabase(t *testing.T) {
 	page, refused := int64(os.Getpagesize()), 0
 	for at := int64(0); at < usedSize(t, good); at += page {
 		dir, _ := copyOf(t, good)
-		overwrite(t, filepath.Join(dir, database), at, bytes.Repeat([]byte{0xFF}, int(page)))
-		e, err := Open(Config{Dir: dir})
+		overwrite(t, filepath.Join(dir, databaseFile), at, bytes.Repeat([]byte{0xFF}, int(page)))
+		e, err := tryOne(Config{Dir: dir})
 		if _, ok := errors.AsType[*DataError](err); ok {
 			refused++
 			continue
@@ -222,7 +224,7 @@ func TestARecordThatWasNotWrittenInFull(t *testing.T) {
 	record := append(binary.LittleEndian.AppendUint64(nil, 2000), bytes.Repeat([]byte("x"), 100)...)
 	overwrite(t, filepath.Join(dir, log), endOf(t, filepath.Join(dir, log)), record)
 	for range 2 {
-		e := open(t, Config{Dir: dir})
+		e := openOne(t, Config{Dir: dir})
 		if kvs, err := e.List(t.Context(), "key/"); err != nil || len(kvs) != 40 {
 			t.Errorf("%d keys, %v; want 40", len(kvs), err)
 		}
@@ -246,7 +248,7 @@ func TestALogWithoutRoomAtItsEnd(t *testing.T) {
 	if err := os.Truncate(log, endOf(t, log)); err != nil {
 		t.Fatal(err)
 	}
-	e := open(t, Config{Dir: dir})
+	e := openOne(t, Config{Dir: dir})
 	if kvs, err := e.List(t.Context(), "key/"); err != nil || len(kvs) != 40 {
 		t.Errorf("%d keys, %v; want 40", len(kvs), err)
 	}
@@ -273,7 +275,7 @@ const loadedDir = "FIRN_TEST_LOADED_DIR"
 func TestKilledUnderLoad(t *testing.T) {
 	testenv.Slow(t)
 	if dir := os.Getenv(loadedDir); dir != "" {
-		e := open(t, Config{Dir: dir})
+		e := openOne(t, Config{Dir: dir})
 		had, err := e.List(t.Context(), "key/")
 		if err != nil {
 			t.Fatal(err)

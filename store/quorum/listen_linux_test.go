@@ -1,4 +1,4 @@
-package etcdembed
+package quorum
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Another user of the machine can't connect to an embedded server, neither while it starts nor while it runs, even if
+// Another user of the machine can't connect to a quorum of one, neither while it starts nor while it runs, even if
 // the data directory can be entered: it listens on no TCP port at all, and on one unix socket in a directory that only
 // its owner can enter. It does not run beside other tests of this package, whose servers listen.
 func TestNobodyElseCanConnect(t *testing.T) {
@@ -52,7 +52,7 @@ func TestNobodyElseCanConnect(t *testing.T) {
 			} else {
 				t.Log("not run as root: nobody tries to connect as another user")
 			}
-			e := open(t, config)
+			e := openOne(t, config)
 			works(t, e)
 			close(looked)
 			looking.Wait()
