@@ -6,7 +6,7 @@ Each rule names the Go function that it stands for, in store/quorum/internal/pla
 
 That faults stop means that processes and disks stay, every machine that can act does so in the end, all answer, and each
 offer is answered before the founder gives up; earlier messages may still arrive. Left out: differing lists, disks set back,
-nodes that were alone, copies of a restored directory, membership of a running cluster, etcd's agreement and durations. As in
+quorums of one, copies of a restored directory, membership of a running cluster, etcd's agreement and durations. As in
 Go, only the last two offers to each machine may still arrive.
 */
 

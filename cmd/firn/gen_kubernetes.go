@@ -9,7 +9,7 @@ import (
 
 const genKubernetesHelp = `Kubernetes prints manifests for pods that form a quorum, each with a volume
 (--quorum); for nodes that share an existing store (--store, or --etcd for
-short); or else for one pod with an embedded etcd and a volume. Each comes with
+short); or else for one pod, a quorum of one, with a volume. Each comes with
 services, a disruption budget, a network policy, and an account without rights.
 Pods meet the pod security standard "restricted". With --tls-secret callers use
 TLS; without it, tokens cross the cluster's network in plain text.
@@ -37,7 +37,7 @@ func (p *program) genKubernetes() *cobra.Command {
 		setting.Text(fs, &k.StoreCASecret, "store-ca-secret", "name",
 			"a secret with ca.crt, the CA of the servers of --store")
 		setting.List(fs, &k.Etcd, "etcd",
-			"the servers of an etcd cluster: host:port, separated by commas\n(default: an embedded etcd)")
+			"the servers of an etcd cluster: host:port, separated by commas\n(default: a quorum of one)")
 		setting.Number(fs, &k.Quorum, "quorum", "", 1,
 			"how many pods form the quorum: 1, 3 or 5; further --replicas are\ntheir clients")
 		setting.Text(fs, &k.QuorumSecret, "quorum-secret", "name",

@@ -82,7 +82,7 @@ func restoredText(c quorum.RestoreConfig, r quorum.Restored) string {
 	}
 	line("directory", console.ShownText(dir))
 	line("for", console.ShownText(c.As))
-	line("former", cmp.Or(console.Shown(r.Former), "a node alone"))
+	line("former", cmp.Or(console.Shown(r.Former), "a quorum of one"))
 	line("machines", cmp.Or(console.ShownText(strings.Join(r.Machines, ", ")), "-"))
 	text.WriteString(`
 After its start the new cluster makes no ID until former nodes have used up what they

@@ -203,7 +203,7 @@ func TestRestoredText(t *testing.T) {
 		strings.Contains(text, "Make sure") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text := restoredText(c, quorum.Restored{}); !strings.Contains(text, "former      a node alone") {
+	if text := restoredText(c, quorum.Restored{}); !strings.Contains(text, "former      a quorum of one") {
 		t.Errorf("it says\n%s", text)
 	}
 }

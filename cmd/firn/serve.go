@@ -28,8 +28,7 @@ In languages whose numbers are doubles, such as JavaScript, numbers in JSON and
 INCR lose digits, so that different IDs become one: ask for text there, or use
 --layout javascript.
 
-Without flags the node is a cluster of its own, and an embedded etcd keeps its
-data in ./firn-data.
+Without flags the node is a quorum of one, with its data in ./firn-data.
 
 With --quorum three machines (or five) keep the data together, and the cluster
 survives the loss of one (or two). Give the same list to every node; a node that

@@ -82,11 +82,10 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 		"where the data is: postgres://USER@HOST:PORT/DATABASE,\n"+
 			"zookeeper://HOST:PORT,.../PATH, quorum://HOST:PORT,...,\n"+
 			"etcd://HOST:PORT,.../PREFIX, etcds:// and zookeepers:// for TLS,\n"+
-			"or a directory for the embedded etcd; --data-dir, --quorum and\n"+
+			"or a directory for a quorum of one; --data-dir, --quorum and\n"+
 			"--etcd are short forms (default: --data-dir)", stores.Parse)
 
-	text(&o.DataDir, "data-dir", "directory", d.DataDir,
-		"where the embedded etcd keeps its data, for one process at a time")
+	text(&o.DataDir, "data-dir", "directory", d.DataDir, "where this machine keeps the data, for one process at a time")
 	setting.Bool(flags, &o.Moved, "moved", "accept a data directory that was moved here; nobody may use the\noriginal")
 
 	setting.Add(flags, &o.Quorum.Machines, "quorum", setting.KindList, "",

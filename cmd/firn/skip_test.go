@@ -10,8 +10,7 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// poison writes an entry into the log of the etcd inside a node, which is of a version that nobody knows, and sets
-// POSITION.
+// poison writes an entry into the log of a quorum of one, which is of a version that nobody knows, and sets POSITION.
 func poison(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: poison DIR")

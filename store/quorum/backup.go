@@ -201,16 +201,16 @@ type RestoreConfig struct {
 
 // Restored says what Restore found and did.
 type Restored struct {
-	Former   string   // identity of the cluster that the backup is from; empty: it was a node alone
+	Former   string   // identity of the cluster that the backup is from; empty: it was a quorum of one
 	Machines []string // those that the backup knows
 	Silent   []string // those of them that could not be asked whether they are alive
 }
 
 // Restore makes a data directory from a backup, for the first machine of a new cluster. Only that machine can use it,
-// and copies of it begin no second cluster: it is like that of a node that was alone, which begins a cluster once all
-// other machines answer and none has data. An error is returned when As is no address, when a machine of the former
-// cluster is alive, when Dir is not empty, when the backup is damaged or no key of KeyFile has signed it, or when
-// others could write the directory that it is; Dir is then as before.
+// and copies of it begin no second cluster: it is like that of a quorum of one, which begins a cluster once all other
+// machines answer and none has data. An error is returned when As is no address, when a machine of the former cluster
+// is alive, when Dir is not empty, when the backup is damaged or no key of KeyFile has signed it, or when others could
+// write the directory that it is; Dir is then as before.
 func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if err := checkAddress(c.As); err != nil {

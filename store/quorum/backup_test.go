@@ -47,7 +47,7 @@ func keyFile(t testing.TB, keys keyring.Keys) string {
 	return name
 }
 
-// database is that of a node alone.
+// database is that of a quorum of one.
 func database(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 
-// restored makes the data of a node alone and restores it, for one machine.
+// restored makes the data of a quorum of one and restores it, for one machine.
 func (w *world) restored(as string) (dir string) {
 	w.t.Helper()
 	from := filepath.Join(w.t.TempDir(), "from")
@@ -122,7 +122,7 @@ func TestRestoredCopiesSeeEachOther(t *testing.T) {
 		w.until("it refuses", func() bool {
 			_, err := q.Open(t.Context())
 			return err != nil &&
-				strings.Contains(err.Error(), "this machine has data of a node that was alone, or of a backup, and")
+				strings.Contains(err.Error(), "this machine has data of a quorum of one, or of a backup, and")
 		})
 	}
 	w.refuses(w.machines[2], "give one of them an empty directory")
@@ -190,10 +190,7 @@ func TestTwinOfAMachine(t *testing.T) {
 func TestRestoredFloor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	s, err := tryOne(Config{Dir: w.restored(w.machines[0]), Moved: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // a test
-	wantOpen(t, s)
+	self := w.machines[0]
+	w.dirs[self] = w.restored(self)
+	wantOpen(t, w.open(w.start(self)))
 }

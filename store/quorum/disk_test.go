@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A directory of a quorum is used by no node alone, unless its machine is the only one left.
+// A directory of several machines is used by no quorum of one, unless its machine is the only one left.
 func TestCheckOne(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ file, want string }{

@@ -94,13 +94,13 @@ type Config struct {
 type Status struct {
 	// identity of the cluster; empty: none is formed, as far as this process knows
 	Cluster string `json:"cluster"`
-	Self    string `json:"self"` // address of this machine; empty: it is a client
+	Self    string `json:"self"` // address of this machine; empty: it is a client, or a quorum of one
 	// what this process waits for before it can use the store; empty: nothing
 	Waiting  string `json:"waiting,omitempty"`
 	Majority bool   `json:"majority"` // a majority of the voters can be reached, and works
 	// addresses of the machines that should be the voters, ordered; empty: unknown
 	Record   []string  `json:"record"`
-	Machines []Machine `json:"machines"` // ordered by address
+	Machines []Machine `json:"machines"` // ordered by address, which that of a quorum of one lacks
 }
 
 // Machine is one machine of the quorum, as the process that was asked sees it.

@@ -291,8 +291,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// The last machine of a quorum may be used by a node alone, and becomes the first of a quorum again; the others may
-// not.
+// The last machine of several may go on as a quorum of one, and becomes the first of several again; the others may not.
 func TestTheLastOneGoesOnAlone(t *testing.T) {
 	testenv.Slow(t)
 	testenv.Slow(t)
@@ -337,7 +336,7 @@ func TestTheLastOneGoesOnAlone(t *testing.T) {
 	}
 }
 
-// A node that was alone becomes the first of three.
+// A quorum of one becomes the first of three.
 func TestGrow(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

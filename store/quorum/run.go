@@ -266,7 +266,7 @@ func (q *Quorum) others() []string {
 	return slices.DeleteFunc(slices.Compact(all), func(a string) bool { return a == q.self })
 }
 
-// addresses returns those of members. One that was alone may have none yet that others can connect to.
+// addresses returns those of members. That of a quorum of one may have none yet that others can connect to.
 func addresses(members []plan.Member) (all []string) {
 	for _, m := range members {
 		if checkAddress(m.Address) == nil {

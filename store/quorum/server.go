@@ -293,7 +293,7 @@ func (q *Quorum) missing() string {
 	return strings.Join(all, "; ")
 }
 
-// nameAddress makes the cluster know this server by the machine's address: one that was alone has none.
+// nameAddress makes the cluster know this server by the machine's address: that of a quorum of one has none.
 func (q *Quorum) nameAddress(ctx context.Context, s *server) error {
 	m := s.Cluster().Member(s.MemberID())
 	url := etcdserver.URL(q.selfAddress())

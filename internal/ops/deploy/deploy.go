@@ -89,7 +89,7 @@ var defaultStopping = Stopping{DrainDelay: time.Second, ShutdownTimeout: 10 * ti
 
 // StopTimeout is how many seconds stopping may take, rounded up.
 func (s Stopping) StopTimeout() float64 {
-	const leaving = 20 * time.Second // the cluster, and to close an embedded etcd, when every call is answered
+	const leaving = 20 * time.Second // the cluster, and to close a quorum of one, when every call is answered
 	return math.Ceil((s.DrainDelay + s.ShutdownTimeout + leaving).Seconds())
 }
 

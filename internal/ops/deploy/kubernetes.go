@@ -11,14 +11,14 @@ import (
 )
 
 // Kubernetes is everything that a cluster needs to run firn: a deployment of nodes on a store, pods that are a quorum
-// with a volume each, or one pod with an etcd inside; services, a disruption budget, a network policy, and an account
-// without rights.
+// with a volume each, or one pod that is a quorum of one; services, a disruption budget, a network policy, and an
+// account without rights.
 type Kubernetes struct {
 	Name, Namespace string   // no namespace: the one that kubectl is set to
 	Image           string   // by its digest
 	Store           Store    // that others keep; zero: Etcd
 	Etcd            []string // host:port of its servers; none: Quorum
-	// how many pods keep the data together: 1, 3 or 5; zero: one pod with an etcd inside, unless there is Store or Etcd
+	// how many pods keep the data together: 1, 3 or 5; zero: one pod with a volume, unless there is Store or Etcd
 	Quorum        int64
 	QuorumSecret  string // the secret that has firn.key for Quorum
 	Replicas      int64  // zero: 3 with Store or Etcd, as many as Quorum with that, else 1
@@ -139,7 +139,7 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	c.label("quorum-secret", k.QuorumSecret, 63)
 	c.number("replicas", k.Replicas, 0, 1000)
 	c.that(k.Remote() || k.Quorum > 0 || k.Replicas <= 1, "replicas",
-		"with the etcd inside there is one pod; want 1, or --quorum 3 or --store for more")
+		"a quorum of one has one pod; want 1, or --quorum 3 or --store for more")
 	c.optional("tokens-secret", k.TokensSecret)
 	c.optional("seal-key-secret", k.SealKeySecret)
 	c.optional("tls-secret", k.TLSSecret)

@@ -204,7 +204,7 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(s *Systemd) { s.Watchdog = time.Millisecond }), "watchdog: 1ms is too short; want at least 1s"},
 		{with(func(s *Systemd) { s.DrainDelay = -1 }), "drain-delay: -1ns is too short"},
 
-		{with(func(k *Kubernetes) { k.Replicas = 2 }), "replicas: with the etcd inside there is one pod"},
+		{with(func(k *Kubernetes) { k.Replicas = 2 }), "replicas: a quorum of one has one pod"},
 		{with(func(k *Kubernetes) {
 			k.Quorum = 2
 		}), "quorum: 2 machines are no quorum; want 1, 3 or 5: with an even number"},

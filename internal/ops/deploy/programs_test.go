@@ -311,7 +311,7 @@ func TestKubernetesAccepts(t *testing.T) {
 	for name, k := range map[string]Kubernetes{
 		"on a store": stored, "on a store, plain": onlyStore,
 		"quorum": quorum, "quorum, full, with clients": clients,
-		"full": full, "full, with the etcd inside": inside, "etcd": etcd, "etcd over TLS": secured,
+		"full": full, "full, a quorum of one": inside, "etcd": etcd, "etcd over TLS": secured,
 		"callers over TLS": callers, "plain": plain,
 	} {
 		t.Run(name, func(t *testing.T) {

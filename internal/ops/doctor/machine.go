@@ -97,7 +97,7 @@ func (o OpenFiles) check() Finding {
 	return OK.about("open files", "at most %d, %d are needed", o.Limit, needed)
 }
 
-// DataDir is the data directory of the embedded etcd.
+// DataDir is the data directory of a quorum, of one or several machines.
 type DataDir struct {
 	Path   string
 	System error // why this system can't keep data; nil: it can

@@ -203,7 +203,7 @@ func (q Quorum) checkData() (Finding, bool) {
 	case d.State == "empty":
 		return OK.about(about, "it is part of no cluster yet"), true
 	case d.State == "alone":
-		return OK.about(about, "a node alone has used it; it is the first of the quorum"), true
+		return OK.about(about, "it was a quorum of one; it is the first of the quorum"), true
 	default:
 		return OK.about(about, "it belongs to cluster %s", d.Cluster), true
 	}

@@ -41,7 +41,7 @@ const (
 	StoreProblem    ProblemKind = "store"     // out of reach
 	CopiedProblem   ProblemKind = "copied"    // a process was copied or set back, so that IDs may exist twice
 	QuorumProblem   ProblemKind = "quorum"    // machines are lost
-	DiskProblem     ProblemKind = "disk"      // of a machine of the quorum, or of a node alone: nearly full, or slow
+	DiskProblem     ProblemKind = "disk"      // of a machine of the quorum, or of a quorum of one: nearly full, or slow
 	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
 	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
 	CallsProblem    ProblemKind = "calls"     // callers of some nodes get no IDs of a sequencer

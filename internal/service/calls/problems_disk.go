@@ -10,7 +10,8 @@ import (
 // slowSync is how long a disk may take for a small write before that is a problem.
 const slowSync = time.Second
 
-// disks finds disks that are nearly full, and those that are slow: of the machines of the quorum, or of a node alone.
+// disks finds disks that are nearly full, and those that are slow: of the machines of the quorum, or of a quorum of
+// one.
 func (p *problems) disks() {
 	p.room("", "This node", p.status.Disk)
 	q := p.status.Quorum

@@ -290,7 +290,7 @@ func TestProblems(t *testing.T) {
 					"the inodes are left []",
 			},
 		},
-		"the disk of a node alone": {
+		"the disk of a quorum of one": {
 			func(s *calls.Status) { s.Disk = &space.Room{Free: 300 << 20, Share: 0.1, Inodes: 1} },
 			[]string{"warning disk: This node ends when its disk is full: 300 MiB (10 %) are left []"},
 		},

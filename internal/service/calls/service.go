@@ -114,7 +114,7 @@ type Options struct {
 	// Quorum is this process's part in a store that several machines keep. Nil: the store is another.
 	Quorum Quorum
 
-	// Disk returns the room where a node alone keeps the data; false: unknown. Nil: others keep it, or machines do.
+	// Disk returns the room where a quorum of one keeps the data; false: unknown. Nil: others keep it, or machines do.
 	Disk func() (space.Room, bool)
 
 	// Forwarder asks another node where this one has no IDs of a sequencer. Nil: the caller is told so.

@@ -28,7 +28,7 @@ type Status struct {
 	Joins      []StatusJoin      `json:"joins"`
 	Sequencers []StatusSequencer `json:"sequencers"`
 	Quorum     *quorum.Status    `json:"quorum,omitempty"` // nil: the store is not a quorum
-	// where a node alone keeps the data; nil: unknown, or others keep it
+	// where a quorum of one keeps the data; nil: unknown, or others keep it
 	Disk *space.Room `json:"disk,omitempty"`
 }
 
@@ -162,7 +162,7 @@ func (s *Service) ownStatus() Status {
 	return status
 }
 
-// disk returns the room where a node alone keeps the data; nil: unknown, or others keep it.
+// disk returns the room where a quorum of one keeps the data; nil: unknown, or others keep it.
 func (s *Service) disk() *space.Room {
 	if s.options.Disk == nil {
 		return nil

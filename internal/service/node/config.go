@@ -99,7 +99,7 @@ type Store interface {
 	Close() error
 }
 
-// Defaults returns the Config of a node with an embedded etcd that gives IDs to anyone who reaches it.
+// Defaults returns the Config of a node with a quorum of one that gives IDs to anyone who reaches it.
 func Defaults() Config {
 	return Config{
 		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", Choice: stores.Choice{DataDir: "./firn-data"},

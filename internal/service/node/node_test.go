@@ -109,7 +109,7 @@ func TestExpelled(t *testing.T) {
 	}
 }
 
-// A node alone tells the room on the disk with its data, and one that keeps no data does not.
+// A quorum of one tells the room on the disk with its data, and one that keeps no data does not.
 func TestDiskOfANodeAlone(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{true, false} {

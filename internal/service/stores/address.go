@@ -47,7 +47,7 @@ var others = map[string]string{
 
 // Parse reads the address of a store: quorum://HOST:PORT,..., etcd://HOST:PORT,.../PREFIX,
 // zookeeper://HOST:PORT,.../PATH, etcds:// and zookeepers:// for TLS, postgres://USER@HOST:PORT/DATABASE as
-// PostgreSQL's own programs take it, or the path of a directory for an embedded etcd. Its error shows no password.
+// PostgreSQL's own programs take it, or the path of a directory for a quorum of one. Its error shows no password.
 func Parse(text string) (Address, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {

@@ -78,7 +78,7 @@ func TestWhatToDoComesFirst(t *testing.T) {
 	}
 	for _, want := range []string{
 		"`firn cluster status`", "`firn quorum status`", "`firn quorum replace ",
-		"quorum.md#back-up-and-restore", "A node alone", "clock",
+		"quorum.md#back-up-and-restore", "A quorum of one", "clock",
 	} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the first 18 lines don't have %s:\n%s", want, screen)

@@ -657,7 +657,8 @@ func TestRollingRestartOfAQuorum(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
-// A node that was alone becomes one of three, two of these are replaced, one dead and one alive, and it is alone again.
+// A quorum of one becomes one of three, two of these are replaced, one dead and one alive, and it is a quorum of one
+// again.
 func TestOneThreeAndOneAgain(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

@@ -31,8 +31,8 @@ func (s *Store) get(ctx context.Context, key string) (store.KV, error) {
 `
 )
 
-// adapters are the faults of adapters of stores that lose or repeat writes, or mix two logs; the quorum and the etcd
-// inside are etcdstore's.
+// adapters are the faults of adapters of stores that lose or repeat writes, or mix two logs; quorums of three and of
+// one are etcdstore's.
 var adapters = []mutant{
 	{"etcd: a stale read", "store/etcdstore/keys.go", get, staleGet, "./store/etcdstore", ordered},
 	{"PostgreSQL: a stale read", "store/pgstore/keys.go", get, staleGet, "./store/pgstore", ordered},

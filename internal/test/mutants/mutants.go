@@ -530,7 +530,7 @@ var mutants = []mutant{
 		"./store/quorum/internal/plan", "^TestExploreSetBack$",
 	},
 	{
-		"two that were alone become two clusters", "store/quorum/internal/plan/decide.go",
+		"two quorums of one become two clusters", "store/quorum/internal/plan/decide.go",
 		"	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 0 {\n" +
 			"		return refuse(",
 		"	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 3 {\n" +
@@ -538,7 +538,7 @@ var mutants = []mutant{
 		"./store/quorum/internal/plan", "^TestExploreAlone$",
 	},
 	{
-		"who was alone begins a cluster beside one that was promised", "store/quorum/internal/plan/decide.go",
+		"a quorum of one begins a cluster beside one that was promised", "store/quorum/internal/plan/decide.go",
 		"func(m Machine) bool { return m.Disk.State == Promised }", "func(m Machine) bool { return false }",
 		"./store/quorum/internal/plan", "^TestExploreRestoredCopies$",
 	},
@@ -594,7 +594,7 @@ var mutants = []mutant{
 		"./store/quorum", "^(TestACopyIsRefused|TestRestoredOnThreeMachines)$",
 	},
 	{
-		"who was alone does not wait for the others", "store/quorum/internal/plan/decide.go",
+		"a quorum of one does not wait for the others", "store/quorum/internal/plan/decide.go",
 		"	if d, ready := v.allAgree(); !ready {\n		return d\n	}\n	// this one may have, too\n",
 		"	if d, ready := v.allAgree(); !ready && len(v.others) == 0 {\n		return d\n	}\n",
 		"./store/quorum/internal/plan", "^TestExploreAlone$",

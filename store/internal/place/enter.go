@@ -39,9 +39,10 @@ func (e *Error) Error() string {
 }
 
 // Enter has a data directory, given by an absolute path, belong to where it is, if Judge says that it does, or if it
-// has no place yet. address is that of the machine of a quorum; empty: of a node alone. moved says that the directory
-// was moved and nobody uses the original: it then belongs here, unless it is that of another machine of a quorum. The
-// caller has locked the directory. An *Error is returned when it does not belong here; after any error it is as before.
+// has no place yet. address is that of the machine of a quorum; empty: of a quorum of one. moved says that the
+// directory was moved and nobody uses the original: it then belongs here, unless it is that of another machine of a
+// quorum. The caller has locked the directory. An *Error is returned when it does not belong here; after any error it
+// is as before.
 func Enter(dir, address string, moved bool, log *slog.Logger) error {
 	was, err := read(dir)
 	if errors.Is(err, fs.ErrNotExist) {

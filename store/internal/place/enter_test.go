@@ -109,7 +109,7 @@ func TestEnterAMachine(t *testing.T) {
 	}
 	refused(t, twin, "", false, "it is a copy, or was moved")
 	entered(t, twin, "ids-1:7420", false)
-	entered(t, dir, "", false) // the last one goes on alone
+	entered(t, dir, "", false) // the last one becomes a quorum of one
 	entered(t, dir, "ids-3:7420", false)
 	refused(t, dir, "ids-1:7420", true, "belongs to the machine ids-3:7420")
 

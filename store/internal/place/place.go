@@ -8,7 +8,7 @@ import (
 
 // Place says where a data directory belongs. In each field, zero means unknown.
 type Place struct {
-	// of the machine of a quorum, host:port as others reach it; empty: of a node alone
+	// of the machine of a quorum, host:port as others reach it; empty: of a quorum of one
 	Address string `json:"address,omitempty"`
 	Path    string `json:"path,omitempty"`    // of the directory, without symbolic links
 	Host    string `json:"host,omitempty"`    // the host's name

@@ -31,17 +31,15 @@ func TestJudge(t *testing.T) {
 			p.Address = "ids-2:7420"
 		}, Another},
 		{"its port", machine, func(p *Place) { p.Address = "ids-1:7421" }, Another},
-		{"one that was alone becomes the first of a quorum", alone, func(p *Place) { p.Address = "ids-1:7420" }, Here},
+		{"a quorum of one becomes the first of several", alone, func(p *Place) { p.Address = "ids-1:7420" }, Here},
 		{"a copy of it becomes one, too", alone, func(p *Place) {
 			p.Address, p.Inode, p.Born = "ids-2:7420", 13, 2000
 		}, Copied},
-		{"the last of a quorum goes on alone", machine, func(p *Place) { p.Address = "" }, Here},
-		{"a copy of its directory goes on alone", machine, func(p *Place) {
-			p.Address, p.Inode, p.Born = "", 13, 2000
-		}, Copied},
+		{"the last of several becomes a quorum of one", machine, func(p *Place) { p.Address = "" }, Here},
+		{"a copy of its directory does", machine, func(p *Place) { p.Address, p.Inode, p.Born = "", 13, 2000 }, Copied},
 		{"a restored directory, alone", Place{Address: "ids-1:7420"}, func(p *Place) { *p = alone }, Copied},
 
-		// A node alone.
+		// A quorum of one.
 		{"nothing", alone, func(*Place) {}, Here},
 		{"the host's name", alone, func(p *Place) { p.Host = "ids-9" }, Here},
 		{"the device's number, at a start of the system", alone, func(p *Place) { p.Device = 2065 }, Here},

@@ -16,7 +16,7 @@ const (
 	callCost          = 12 << 10 // gRPC: a health watch 9 KiB; a call whose request never comes 8
 )
 
-// base is the memory of an idle node with an embedded etcd, and of the files that both map.
+// base is the memory of an idle node that is a quorum of one, and of the files that both map.
 const base = 64 << 20
 
 // Limits for any amount of memory.

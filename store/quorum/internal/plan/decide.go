@@ -119,7 +119,7 @@ func (v *view) withData() Decision {
 	return Decision{Do: Run, Cluster: mine, Why: fmt.Sprintf("this machine has data of cluster %s", mine)}
 }
 
-// alone decides for a machine that has the data of a node that was alone. It becomes the first machine of a cluster.
+// alone decides for a machine that has the data of a quorum of one. It becomes the first machine of a cluster.
 func (v *view) alone() Decision {
 	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 0 {
 		return refuse("this machine has %s, and %s has %s: give one of them an empty directory",
@@ -249,7 +249,7 @@ func (v *view) saw() (by string, index uint64) {
 // data says in words what data a machine has.
 func (m *Machine) data() string {
 	if m.Disk.State == Alone {
-		return "data of a node that was alone, or of a backup"
+		return "data of a quorum of one, or of a backup"
 	}
 	return "data of cluster " + m.Disk.Cluster
 }

@@ -634,7 +634,7 @@ func (w *world) stuck() string {
 	case w.runs == everyone && w.disks[0].cluster == w.disks[1].cluster && w.disks[1].cluster == w.disks[2].cluster:
 		return ""
 	case state[Alone] > 1 || state[Alone] > 0 && data > 0:
-		return "two were alone"
+		return "two were quorums of one"
 	case state[Alone] > 0 && state[Promised] > 0:
 		return "a promise may be kept"
 	case data > 0 && !w.majorityHolds():
@@ -686,7 +686,7 @@ func exploreForming(t *testing.T, begin ...world) (stuck map[string]int) {
 			most = max(most, rounds)
 			why = n.stuck()
 			known[quiet] = why
-			if why == "nothing" || why != "" && why != "two were alone" && !faulty {
+			if why == "nothing" || why != "" && why != "two were quorums of one" && !faulty {
 				t.Fatalf("%s keeps these from running:\n%+v\nin the end:\n%+v", why, w, n)
 			}
 		}
@@ -760,8 +760,8 @@ func TestExploreAlone(t *testing.T) {
 		}
 		all = append(all, w)
 	}
-	if stuck := exploreForming(t, all...); stuck["two were alone"] == 0 {
-		t.Error("two that were alone come to run")
+	if stuck := exploreForming(t, all...); stuck["two were quorums of one"] == 0 {
+		t.Error("two quorums of one come to run")
 	}
 }
 
@@ -770,7 +770,7 @@ func TestExploreRestoredCopies(t *testing.T) {
 	w := world{left: faults{empties: 1, identities: 2, copies: 2}}
 	w.disks[0].state = Alone
 	stuck := exploreForming(t, w)
-	for _, why := range []string{"", "two were alone", "a promise may be kept"} {
+	for _, why := range []string{"", "two were quorums of one", "a promise may be kept"} {
 		if stuck[why] == 0 {
 			t.Errorf("no world ends with %q: the copies show nothing", why)
 		}

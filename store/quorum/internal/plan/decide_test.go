@@ -147,9 +147,9 @@ func TestDecide(t *testing.T) {
 			Run, "x", "", "",
 		},
 		{
-			"data of a cluster, and a log of a node that was alone", machine("a", Started, "x"),
+			"data of a cluster, and a log of a quorum of one", machine("a", Started, "x"),
 			[]Machine{machine("b", Alone, "")},
-			Refuse, "", "b has data of a node that was alone", "",
+			Refuse, "", "b has data of a quorum of one", "",
 		},
 		{
 			"the same, from the other side", machine("b", Alone, ""),
@@ -158,27 +158,31 @@ func TestDecide(t *testing.T) {
 		},
 
 		{
-			"one that was alone", machine("b", Alone, ""),
+			"a quorum of one", machine("b", Alone, ""),
 			[]Machine{machine("a", Empty, ""), machine("c", Empty, "")},
-			Run, "new", "becomes cluster new", "",
+			Run,
+			"new", "becomes cluster new", "",
 		},
-		{"one that was alone, and a promise that may be kept", machine("b", Alone, ""), []Machine{machine("a", Empty,
-			""), machine("c", Promised, "x")}, Wait, "", "c has promised to be part of cluster x", "c"},
+		{"a quorum of one, and a promise that may be kept", machine("b", Alone, ""), []Machine{
+			machine("a", Empty, ""),
+			machine("c", Promised, "x"),
+		}, Wait, "", "c has promised to be part of cluster x", "c"},
 		{
-			"one that was alone, and a silent one", machine("b", Alone, ""),
+			"a quorum of one, and a silent one", machine("b", Alone, ""),
 			[]Machine{machine("a", Empty, "")},
 			Wait, "", "", "c",
 		},
 		{
-			"two that were alone", machine("b", Alone, ""),
+			"two quorums of one", machine("b", Alone, ""),
 			[]Machine{machine("a", Alone, "")},
 			Refuse, "",
-			"a has data of a node that was alone", "",
+			"a has data of a quorum of one", "",
 		},
-		{"nobody founds beside one that was alone", machine("a", Empty, ""), []Machine{
-			machine("b", Alone, ""),
-			machine("c", Empty, ""),
-		}, Wait, "", "b has data of a node that was alone", ""},
+		{
+			"nobody founds beside a quorum of one", machine("a", Empty, ""),
+			[]Machine{machine("b", Alone, ""), machine("c", Empty, "")},
+			Wait, "", "b has data of a quorum of one", "",
+		},
 
 		{
 			"a copy of another machine's directory", machine("a", Started, "x").edit(member(7)),
@@ -202,7 +206,7 @@ func TestDecide(t *testing.T) {
 			"two copies of a restored directory", machine("a", Alone, "").edit(member(7)),
 			[]Machine{machine("b", Alone, "").edit(member(7)), machine("c", Empty, "")},
 			Refuse, "",
-			"data of a node that was alone, or of a backup, and b has", "",
+			"data of a quorum of one, or of a backup, and b has", "",
 		},
 		{
 			"another process at the same address", machine("a", Started, "x"),
@@ -307,7 +311,7 @@ func TestAccept(t *testing.T) {
 		{"a promise that was not", promised, empty, false},
 		{"another life", again, empty, false},
 		{"data", machine("a", Formed, "x"), machine("a", Formed, "x"), false},
-		{"data of a node that was alone", machine("a", Alone, ""), machine("a", Alone, ""), false},
+		{"data of a quorum of one", machine("a", Alone, ""), machine("a", Alone, ""), false},
 		{"a log that is gone", machine("a", Lost, "x"), machine("a", Lost, "x"), false},
 	} {
 		d, ok := Accept(test.me, OfferTo(test.seen, "new"))

@@ -23,7 +23,7 @@ const (
 	Started               // there is a log
 	Lost                  // the machine was part of the cluster, and its log is gone, or was set back
 	Removed               // the machine was part of the cluster, and is not any more
-	Alone                 // there is the log of a node that was alone, or a restored one: a cluster without an identity
+	Alone                 // there is the log of a quorum of one, or a restored one: a cluster without an identity
 )
 
 var states = [...]string{"empty", "promised", "formed", "started", "lost", "removed", "alone"}
