@@ -41,12 +41,7 @@ func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
 	if err != nil || pulses == nil {
 		return nil, err
 	}
-	r := &Reading{alive: pulses, gone: map[string]bool{}}
-	for _, id := range peersOf(before) {
-		if _, alive := pulses[id]; !alive {
-			r.gone[id] = true
-		}
-	}
+	r := readingOf(before, pulses)
 	if len(r.gone) > 0 { // or has left since: who leaves does so in the log before its pulse ends
 		now := s.atTheEnd(ctx)
 		maps.DeleteFunc(r.gone, func(id string, _ bool) bool { return !isPeer(now, id) })
@@ -55,6 +50,17 @@ func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
 		r.lost = s.lost(ctx, nodes, pulses)
 	}
 	return r, nil
+}
+
+// readingOf is a reading of these pulses, by a value from before it.
+func readingOf(v cluster.Value, pulses map[string]peer.Pulse) *Reading {
+	r := &Reading{alive: pulses, gone: map[string]bool{}}
+	for _, id := range peersOf(v) {
+		if _, alive := pulses[id]; !alive {
+			r.gone[id] = true
+		}
+	}
+	return r
 }
 
 // lost returns the names of the nodes that have no pulse and have not left, and remembers what is kept about all. Where

@@ -51,16 +51,12 @@ func EndsMajority(q *quorum.Status, m *quorum.Machine) (ends bool, left, voters 
 	if q == nil {
 		return false, 0, 0
 	}
-	for _, one := range q.Machines {
-		if one.Role != quorum.Voter {
-			continue
-		}
+	for one := range votersOf(*q) {
 		voters++
 		if one.Err == "" && (m == nil || one.Address != m.Address) {
 			left++
 		}
 	}
-	voters = max(voters, len(q.Record)) // the role of one that never answered is unknown
 	return q.Majority && m != nil && m.Role == quorum.Voter && 2*left <= voters, left, voters
 }
 

@@ -95,13 +95,17 @@ const runbook = "https://github.com/firn-id/firn/blob/main/docs/problems.md#"
 
 // complete adds what follows from the kind.
 func (p Problem) complete() Problem {
-	p.Link = runbook + string(p.Kind)
+	p.Link, p.Do = runbook+string(p.Kind), cmp.Or(p.Do, remedy(p.Kind))
+	return p
+}
+
+func remedy(kind ProblemKind) string {
 	for _, r := range remedies {
-		if r.kind == p.Kind {
-			p.Do = cmp.Or(p.Do, r.do)
+		if r.kind == kind {
+			return r.do
 		}
 	}
-	return p
+	return ""
 }
 
 // What returns the effect, since when, and the cause, as a clause.

@@ -10,10 +10,8 @@ import (
 
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/codes"
+	"github.com/firn-id/firn/sequencer"
 )
-
-// soonOver is how long before the end of a layout's time it is a problem.
-const soonOver = 365 * 24 * time.Hour
 
 // settling is for how long a node must say that it is not ready before that is a problem: one that begins is not ready
 // in its first pulse.
@@ -117,8 +115,11 @@ func (p *problems) readiness() {
 	}
 	for _, code := range slices.Sorted(maps.Keys(by)) {
 		one, all := Problem{Level: Failing, Kind: NotReadyProblem}, by[code]
-		if codes.Code(code) == codes.Detached {
+		switch codes.Code(code) {
+		case codes.Detached:
 			one.Level, one.Do = Warning, "Attach it: firn sequencer attach." // somebody wanted that
+		case codes.Lifetime:
+			one.Do = remedy(LayoutProblem)
 		}
 		for _, m := range all {
 			if at := p.since(m); at != nil && (one.Since == nil || at.Before(*one.Since)) {
@@ -228,7 +229,7 @@ func (p *problems) sequencers() {
 				Level: Failing, Kind: LayoutProblem, Effect: "Nobody gets IDs of " + q.Name, Since: &q.Until,
 				Cause: "the time of its layout ended on " + until,
 			})
-		case left < soonOver:
+		case left < sequencer.MinLifetimeLeft:
 			add("", Problem{
 				Level: Warning, Kind: LayoutProblem, Effect: q.Name + " has IDs for " + Rough(left) + " more",
 				Cause: "the time of its layout ends on " + until,
@@ -246,10 +247,13 @@ func (p *problems) sequencers() {
 				Effect: p.without(q), Cause: which,
 			})
 		case total >= 10 && q.Free*10 < total:
+			effect := fmt.Sprintf("Only %d more nodes can give IDs of %s", q.Free, q.Name)
+			if q.Free == 0 {
+				effect = "No more nodes can give IDs of " + q.Name
+			}
 			add("few", Problem{
-				Level: Warning, Kind: NodeIDsProblem,
-				Effect: fmt.Sprintf("Only %d more nodes can give IDs of %s", q.Free, q.Name),
-				Cause:  fmt.Sprintf("%d of its %d node IDs are taken", used, total),
+				Level: Warning, Kind: NodeIDsProblem, Effect: effect,
+				Cause: fmt.Sprintf("%d of its %d node IDs are taken", used, total),
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package calls
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net"
 	"slices"
 	"strconv"
@@ -62,12 +63,20 @@ type missing struct {
 	voters       int
 }
 
-func missingOf(machines []quorum.Machine) (lost missing) {
-	names := hostsOf(machines)
-	for _, m := range machines {
-		if m.Role != quorum.Voter {
-			continue
+// votersOf are the voters; one that has never told its role is one if the record has it.
+func votersOf(q quorum.Status) iter.Seq[quorum.Machine] {
+	return func(yield func(quorum.Machine) bool) {
+		for _, m := range q.Machines {
+			if (m.Role == quorum.Voter || m.Role == "" && slices.Contains(q.Record, m.Address)) && !yield(m) {
+				return
+			}
 		}
+	}
+}
+
+func missingOf(q quorum.Status) (lost missing) {
+	names := hostsOf(q.Machines)
+	for m := range votersOf(q) {
 		lost.voters++
 		switch m.Err {
 		case "":
@@ -105,7 +114,7 @@ func (p *problems) quorum() (lost bool) {
 	if q == nil {
 		return false
 	}
-	l := missingOf(q.Machines)
+	l := missingOf(*q)
 	if !q.Majority {
 		p.noMajority(l)
 		return true
@@ -141,7 +150,7 @@ func NoMajority(q quorum.Status) string {
 	if q.Majority {
 		return ""
 	}
-	return missingOf(q.Machines).noMajority()
+	return missingOf(q).noMajority()
 }
 
 func (p *problems) noMajority(l missing) {

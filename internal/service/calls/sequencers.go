@@ -77,7 +77,9 @@ func Until(l firn.Layout) time.Time {
 
 // describe returns what the cluster and this member know about a sequencer.
 func (s *Service) describe(name string, q cluster.Sequencer) StatusSequencer {
-	return s.describeUnder(sharesOf(s.member.Value()), name, q)
+	described := describe(sharesOf(s.member.Value()), name, q)
+	described.Here = s.here(name)
+	return described
 }
 
 // sharesOf returns the percentages of a policy, by sequencer.
@@ -89,13 +91,13 @@ func sharesOf(v cluster.Value) map[string]int64 {
 	return shares
 }
 
-// describeUnder is describe under a policy with these shares.
-func (s *Service) describeUnder(shares map[string]int64, name string, q cluster.Sequencer) StatusSequencer {
+// describe returns what the cluster knows about a sequencer under a policy with these shares.
+func describe(shares map[string]int64, name string, q cluster.Sequencer) StatusSequencer {
 	d := q.Definition()
 	described := StatusSequencer{
 		Name: name, Definition: d, Created: q.Created(), Capacity: q.NodeIDs().Size(), Region: q.Region(),
 		Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
-		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: s.here(name),
+		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: Here{State: never},
 		Allocation: q.Allocation(), Drained: slices.AppendSeq([]string{}, q.DrainedMembers()),
 	}
 	if share, ok := shares[name]; ok {
@@ -132,9 +134,18 @@ func (s *Service) Here(who *auth.Caller, name string) (Here, error) {
 }
 
 func (s *Service) describeAll(v cluster.Value) []StatusSequencer {
+	all := describeAll(v)
+	for i, q := range all {
+		all[i].Here = s.here(q.Name)
+	}
+	return all
+}
+
+// describeAll describes all sequencers, by name, for one that is no member.
+func describeAll(v cluster.Value) []StatusSequencer {
 	all, shares := []StatusSequencer{}, sharesOf(v)
 	for name, q := range v.Sequencers() {
-		described := s.describeUnder(shares, name, q)
+		described := describe(shares, name, q)
 		described.Lacking = v.Lacking(name)
 		all = append(all, described)
 	}

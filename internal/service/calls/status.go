@@ -101,12 +101,32 @@ const (
 
 // statusOf describes a value, with what was read of pulses, and the quorum; nil: unknown.
 func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status {
-	l := s.looking(r)
+	status := s.looking(r).status(v)
+	status.Cluster, status.Sequencers, status.Quorum, status.Disk = s.member.Cluster(), s.describeAll(v), q, s.disk()
+	return status.judged()
+}
+
+// Stored describes what a store has told one that is no member, by whose wall clock it was read now: the value at the
+// end of the log, and the pulses of all living members.
+func Stored(v cluster.Value, pulses map[string]peer.Pulse, wall time.Time) Status {
+	now := time.Now()
+	l := looking{
+		now: now, at: wall.UTC().Truncate(time.Millisecond), reading: readingOf(v, pulses),
+		seen: map[string]sight{}, read: now,
+	}
+	for id, p := range pulses {
+		l.seen[id] = sight{pulse: p, first: now}
+	}
+	status := l.status(v)
+	status.Sequencers = describeAll(v)
+	return status.judged()
+}
+
+// status describes a value without its sequencers.
+func (l looking) status(v cluster.Value) Status {
 	status := Status{
-		Cluster: s.member.Cluster(), Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at,
-		Store:   l.store(),
-		Members: []StatusMember{}, Nodes: l.describeNodes(), Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
-		Quorum: q, Disk: s.disk(),
+		Member: l.member, Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
+		Members: []StatusMember{}, Nodes: l.describeNodes(), Joins: []StatusJoin{},
 	}
 	for _, id := range v.Members() {
 		m := StatusMember{ID: id, Pulse: l.pulse(id)}
@@ -123,9 +143,14 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 		}
 		status.Joins = append(status.Joins, StatusJoin{joiner, j.Target, phase, l.pulse(joiner)})
 	}
-	status.rateSequencers()
-	status.Problems = Problems(status)
 	return status
+}
+
+// judged adds what follows from the rest.
+func (s Status) judged() Status {
+	s.rateSequencers()
+	s.Problems = Problems(s)
+	return s
 }
 
 // rateSequencers adds what members tell of the rates of sequencers, while the store tells of them and one confirms it.
