@@ -20,9 +20,11 @@ const doctorHelp = `Doctor checks what a node needs, and says what to do about e
 checks the clock, the layout's lifetime, certificates, the limit of open files,
 the addresses, and the store. For a data directory it checks the directory and
 its disk; for --quorum whether the machines answer with the same key, their
-clocks and disks, and whether the data belongs to them; for etcd, ZooKeeper or
-PostgreSQL the servers, the node's rights, the members, the free node IDs, and
-whether this machine's clock agrees with the other nodes'.
+clocks, and whether the data belongs to them; for etcd, ZooKeeper or PostgreSQL
+the servers, the node's rights, the members, the free node IDs, and whether this
+machine's clock agrees with the other nodes'. The cluster's problems are those
+of firn cluster status, as the running node or else the store tells them; one of
+other nodes only is a warning.
 
 Give it the flags, variables or config file of firn serve, on the node's machine
 and as the node's user: sudo -u firn firn doctor --config /etc/firn/firn.yaml.

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/store"
 )
@@ -35,49 +37,26 @@ func lastOf(err error) string {
 	return cmp.Or(text, silent)
 }
 
-// Nodes is what the store knows about the default sequencer's node IDs.
-type Nodes struct {
-	NodeIDs  int64
-	Live     int           // node IDs that have an owner
-	Members  int           // members with a pulse
-	Furthest time.Duration // the latest horizon, from now by this clock
+// Stored is what the store tells of the cluster.
+type Stored struct {
+	Status   *calls.Status  // nil: its log can't be read
+	Clock    clocks.Verdict // over this machine's clock, by what other members wrote in their pulses
+	Furthest time.Duration  // from now, by this machine's clock, to the latest horizon of the default sequencer
 	Window   time.Duration
 }
 
-func (n Nodes) check() (all []Finding) {
-	all = append(all, OK.about("members", "%d alive", n.Members))
-	const more = "create a sequencer whose layout has more node bits, or run fewer nodes; with --wait nodes wait " +
-		"in line"
-	free := n.NodeIDs - int64(n.Live)
-	found := OK.about("node IDs", "%d of %d are free in the default sequencer", free, n.NodeIDs)
-	switch {
-	case free <= 0:
-		found.Level, found.Do = Fail, more
-	case free*10 < n.NodeIDs:
-		found.Level, found.Do = Warn, more
-	}
-	all = append(all, found)
-	if n.Furthest > 3*n.Window+clocks.Skew {
+func (d Stored) check() (all []Finding) {
+	if d.Furthest > 3*d.Window+clocks.Skew {
 		all = append(all, Warn.about("node IDs", "one was used until %v from now, by this machine's clock",
-			n.Furthest.Round(time.Second)).
+			d.Furthest.Round(time.Second)).
 			do("nothing, if this clock is right: another was ahead, and nobody uses that node ID until then"))
 	}
-	return all
-}
-
-// Clocks is what members of the cluster say about clocks in their pulses.
-type Clocks struct {
-	Here  clocks.Verdict // about this machine's clock
-	Wrong []string       // what other members say whose clocks a majority contradicts
-}
-
-func (c Clocks) check() (all []Finding) {
 	const about = "clocks"
-	const setRight = "correct it: run chrony or systemd-timesyncd on that machine; the node there gives IDs again " +
-		"within 5 s"
-	switch v := c.Here; v.Kind {
+	switch v := d.Clock; v.Kind {
 	case clocks.Ahead, clocks.Behind:
-		all = append(all, Fail.about(about, "this machine's clock is %s", v).do(setRight))
+		all = append(all, Fail.about(about, "this machine's clock is %s", v).
+			do("correct it: run chrony or systemd-timesyncd on that machine; the node there gives IDs again "+
+				"within 5 s"))
 	case clocks.Tied:
 		all = append(all, Warn.about(about,
 			"no majority of the clocks agrees: %d of %d others agree with this machine's", v.With, v.Others).
@@ -88,48 +67,79 @@ func (c Clocks) check() (all []Finding) {
 	case clocks.Agreed:
 		all = append(all, OK.about(about, "this machine's clock agrees with %d of %d others", v.With, v.Others))
 	}
-	for _, wrong := range c.Wrong {
-		all = append(all, Warn.about(about, "%s", wrong).do(setRight))
-	}
 	return all
 }
 
 // Node is a node that already runs on this machine.
 type Node struct {
 	URL    string
-	Member string // its member ID; empty: unknown
-	Why    string // why it is not ready; empty: ready
-	Over   bool   // it is not ready, because the layout of the default sequencer has no IDs for this time
-	Dead   int    // members of the cluster without a pulse
-	Alive  int    // members with a pulse; negative: unknown
-
-	Problems []calls.Problem // that it sees in its cluster
-	At       time.Time       // when, by its clock
+	Why    string        // why it is not ready; empty: ready
+	Status *calls.Status // of its cluster; nil: unknown
 }
 
-func (n Node) check() (all []Finding) {
-	switch {
-	case n.Over:
-		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).
-			do("if this machine's clock is right, take IDs of another sequencer: firn sequencer create"))
-	case n.Why != "":
-		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).
-			do("see its log; it becomes ready once the reason is gone"))
-	default:
-		all = append(all, OK.about("node", "%s is ready", n.URL))
+func (n Node) check() Finding {
+	if n.Why != "" {
+		return Fail.about("node", "%s is not ready: %s", n.URL, n.Why).
+			do("see its log; it becomes ready once the reason is gone")
 	}
-	switch {
-	case n.Alive < 0: // unknown
-	case n.Dead > 0:
-		all = append(all, Warn.about("members", "%d alive, %d whose pulse is gone", n.Alive, n.Dead).
-			do("the others remove them within --ttl; if not, see firn cluster status"))
-	default:
-		all = append(all, OK.about("members", "%d alive", n.Alive))
+	return OK.about("node", "%s is ready", n.URL)
+}
+
+// cluster returns how many members live, how many node IDs are free, and the problems of the cluster, as far as is
+// known. One about other members only is a warning, however bad it is for them.
+func (s Seen) cluster() (all []Finding) {
+	status := s.status()
+	if len(status.Members) > 0 {
+		alive := 0
+		for _, m := range status.Members {
+			if m.Alive == nil || *m.Alive {
+				alive++
+			}
+		}
+		all = append(all, OK.about("members", "%d alive", alive))
 	}
-	for _, p := range n.Problems {
-		if p.Kind != calls.GoneProblem { // told above
-			all = append(all, Warn.about("cluster", "%s", p.What(n.At)).do(p.Do+" "+p.Link))
+	for _, q := range status.Sequencers {
+		switch total := q.Free + int64(len(q.Nodes)); {
+		case q.Name != peer.DefaultSequencer || total == 0: // or it is not there yet
+		case q.Free == 0:
+			all = append(all, Fail.about("node IDs", "none of %d is free in the default sequencer", total).
+				do("create a sequencer whose layout has more node bits, or run fewer nodes; with --wait nodes wait "+
+					"in line"))
+		default:
+			all = append(all, OK.about("node IDs", "%d of %d are free in the default sequencer", q.Free, total))
 		}
 	}
+	for _, p := range status.Problems {
+		level := Warn
+		if p.Level == calls.Failing && (len(p.Members) == 0 || slices.Contains(p.Members, status.Member)) {
+			level = Fail
+		}
+		all = append(all, level.about("cluster", "%s", p.What(status.At)).do(p.Do+" "+p.Link))
+	}
 	return all
+}
+
+// status is what the node here tells of the cluster or, if it tells nothing, what the store, the machines of the quorum
+// and the configuration do.
+func (s Seen) status() calls.Status {
+	if s.Node != nil && s.Node.Status != nil {
+		return *s.Node.Status
+	}
+	status := calls.Status{At: s.Now, Store: calls.StatusStore{Reached: true}}
+	if s.Stored != nil && s.Stored.Status != nil {
+		status = *s.Stored.Status
+	}
+	if s.Data != nil {
+		status.Disk = s.Data.Room
+	}
+	if s.Quorum != nil && s.Quorum.begun() {
+		status.Quorum = &s.Quorum.Status
+	}
+	if !slices.ContainsFunc(status.Sequencers, func(q calls.StatusSequencer) bool {
+		return q.Name == peer.DefaultSequencer
+	}) {
+		status.Sequencers = append(slices.Clip(status.Sequencers), s.Layout.sequencer())
+	}
+	status.Problems = calls.Problems(status)
+	return status
 }

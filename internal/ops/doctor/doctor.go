@@ -1,5 +1,9 @@
 // Package doctor finds what is wrong around a node, and what to do about it. Examine examines the machine, the
 // store and the node; Check is a pure function from its result to findings. The package prints nothing.
+//
+// What is wrong with the cluster is what calls.Problems finds, by the Status that the node here tells or, without one,
+// by what the store and the machines of the quorum tell. Doctor adds what only the machine knows, and why a node can't
+// start: its clock, files, addresses and data, and what it meets at each server of the store.
 package doctor
 
 import (
@@ -36,8 +40,7 @@ type Seen struct {
 	Ports  []Port
 	Quorum *Quorum
 	Store  *Store
-	Nodes  *Nodes
-	Clocks *Clocks
+	Stored *Stored
 	Node   *Node
 }
 
@@ -47,7 +50,7 @@ func Check(s Seen) (all []Finding) {
 	if s.Clock != nil {
 		add(s.Clock.check())
 	}
-	add(s.Layout.check(s.Now))
+	add(OK.about("layout", "%s, until %s", s.Layout.Name, s.Layout.Until.UTC().Format(time.DateOnly)))
 	for _, f := range s.Files {
 		add(f.check(s.Now)...)
 	}
@@ -66,16 +69,13 @@ func Check(s Seen) (all []Finding) {
 	if s.Store != nil {
 		add(s.Store.check()...)
 	}
-	if s.Nodes != nil {
-		add(s.Nodes.check()...)
-	}
-	if s.Clocks != nil {
-		add(s.Clocks.check()...)
+	if s.Stored != nil {
+		add(s.Stored.check()...)
 	}
 	if s.Node != nil {
-		add(s.Node.check()...)
+		add(s.Node.check())
 	}
-	return all
+	return append(all, s.cluster()...)
 }
 
 func (l Level) about(about, format string, args ...any) Finding {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/stores"
 	"github.com/firn-id/firn/store"
@@ -47,10 +49,27 @@ func healthy() Seen {
 			Servers: []Server{etcd(), etcd(), etcd()},
 		},
 		Quorum: threeMachines(),
-		Nodes:  &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Furthest: 25 * time.Second, Window: 30 * time.Second},
-		Clocks: &Clocks{Here: clocks.Verdict{Kind: clocks.Agreed, With: 2, Others: 2}},
-		Node:   &Node{URL: "http://localhost:8080", Alive: 3},
+		Stored: &Stored{
+			Status: threeMembers(), Clock: clocks.Verdict{Kind: clocks.Agreed, With: 2, Others: 2},
+			Furthest: 25 * time.Second, Window: 30 * time.Second,
+		},
+		Node: &Node{URL: "http://localhost:8080"},
 	}
+}
+
+// threeMembers returns the status of a cluster without a problem.
+func threeMembers() *calls.Status {
+	s := &calls.Status{At: now, Store: calls.StatusStore{Reached: true}}
+	nodes := map[int64]string{}
+	for i, id := range []string{"a", "b", "c"} {
+		s.Members = append(s.Members, calls.StatusMember{
+			ID:    id,
+			Pulse: calls.Pulse{Alive: new(true), Owner: "ids-" + id, Fresh: true, Vitals: &peer.Vitals{Ready: true}},
+		})
+		nodes[int64(i)] = id
+	}
+	s.Sequencers = []calls.StatusSequencer{{Name: "default", Until: now.AddDate(60, 0, 0), Nodes: nodes, Free: 1021}}
+	return s
 }
 
 // etcd returns a server of etcd, after it said something else of itself.
@@ -84,18 +103,21 @@ func threeMachines() *Quorum {
 
 // Machines that are missing are said to be why there is no majority only if there would be one with them.
 func TestWhyThereIsNoMajority(t *testing.T) {
-	for down, want := range []string{
-		"no majority of the machines of the quorum works yet", "no majority of the machines of the quorum works yet",
-		"2 of 3 machines are down (b, c)", "3 of 3 machines are down (a, b, c)",
+	for down, want := range []struct{ found, toDo string }{
+		{"This node gives no IDs: no majority of the machines of the quorum works yet", "Run firn quorum status"},
+		{"This node gives no IDs: no majority of the machines of the quorum works yet", "Run firn quorum status"},
+		{"Nodes stop giving IDs: 2 of 3 machines are down (b, c)", "Start one of them."},
+		{"Nodes stop giving IDs: 3 of 3 machines are down (a, b, c)", "Start two of them."},
 	} {
 		q := threeMachines()
 		q.Status.Majority, q.Status.Cluster = false, ""
 		for i := range down {
 			q.Status.Machines[2-i].Err = syscall.ECONNREFUSED.Error()
 		}
-		if f := q.check()[0]; f.Level != Fail || f.Found != want ||
-			strings.HasPrefix(f.Do, "start the machines") != (down > 0) {
-			t.Errorf("%d machines are down: %+v; want %q", down, f, want)
+		found := Seen{Now: now, Layout: healthy().Layout, Quorum: q}.cluster()
+		if len(found) != 1 || found[0].Level != Fail || found[0].Found != want.found ||
+			!strings.HasPrefix(found[0].Do, want.toDo) {
+			t.Errorf("%d machines are down: %+v; want %q", down, found, want)
 		}
 	}
 }
@@ -123,8 +145,11 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"clock that nobody keeps", func(s *Seen) { s.Clock.Synchronised = false }, Warn, "not synchronised", "chrony"},
 		{"poor clock", func(s *Seen) { s.Clock.MaxError = 2 * time.Second }, Warn, "wrong by 2s", "time sources"},
 		{"layout", func(s *Seen) {
-			s.Layout.Until = now.AddDate(0, 6, 0)
-		}, Warn, "ends in 181 days, on 2027-05-21", "later epoch"},
+			s.Stored, s.Layout.Until = nil, now.AddDate(0, 6, 0)
+		}, Warn, "IDs for 181 days more: the time of its layout ends on 2027-05-21", "later epoch"},
+		{"layout that ended", func(s *Seen) {
+			s.Stored, s.Layout.Until = nil, now.AddDate(0, 0, -1)
+		}, Fail, "Nobody gets IDs of default", "later epoch"},
 		{"expired", func(s *Seen) {
 			s.Files[0].Until = now.Add(-time.Hour)
 		}, Fail, "server.pem expired on 2026-11-21", "renew"},
@@ -139,12 +164,15 @@ func TestEachWrongIsFound(t *testing.T) {
 			s.Data.Error = "permission denied"
 		}, Fail, "/var/lib/firn: permission denied", "chown"},
 		{"open directory", func(s *Seen) { s.Data.Mode = 0o755 }, Warn, "mode 0755", "chmod 700 /var/lib/firn"},
-		{"little room", func(s *Seen) { s.Data.Room.Free = 500 << 20 }, Warn, "500 MiB are free", "free some space"},
-		{"no room", func(s *Seen) { s.Data.Room.Free = 9 << 20 }, Fail, "9216 KiB are free", "free some space"},
+		{"hardly any room", func(s *Seen) {
+			s.Data.Room.Free, s.Data.Room.Share = 9<<20, 0.04
+		}, Fail, "9 MiB (4 %) are left", "Make room"},
 		{"a fifth is left", func(s *Seen) {
 			s.Data.Room.Free, s.Data.Room.Share = 3<<30, 0.19
-		}, Warn, "3072 MiB are free", "free some space"},
-		{"hardly an inode is left", func(s *Seen) { s.Data.Room.Inodes = 0.04 }, Fail, "4 % of the inodes", "inodes"},
+		}, Warn, "3072 MiB (19 %) are left", "Make room"},
+		{"hardly an inode is left", func(s *Seen) {
+			s.Data.Room.Inodes = 0.04
+		}, Fail, "4 % of the inodes", "Make room"},
 		{"full", func(s *Seen) {
 			s.Data.Error, s.Data.Full = "no space left on device", true
 		}, Fail, "/var/lib/firn: no space left", "free some space"},
@@ -233,42 +261,48 @@ func TestEachWrongIsFound(t *testing.T) {
 			}
 		}, Warn, "no answer: refused", "start it, or correct --store"},
 		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
-		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more node bits"},
-		{"no node IDs", func(s *Seen) { s.Nodes.Live = 1024 }, Fail, "0 of 1024 are free", "--wait"},
+		{"few node IDs", func(s *Seen) {
+			s.Stored.Status.Sequencers[0].Nodes, s.Stored.Status.Sequencers[0].Free = held(1000), 24
+		}, Warn, "Only 24 more nodes can give IDs of default: 1000 of its 1024", "more nodes"},
 		{"used far ahead", func(s *Seen) {
-			s.Nodes.Furthest = time.Hour
+			s.Stored.Furthest = time.Hour
 		}, Warn, "until 1h0m0s from now", "nobody uses that node ID until then"},
 		{"ahead", func(s *Seen) {
-			s.Clocks.Here = clocks.Verdict{Kind: clocks.Ahead, Offset: time.Hour, Against: 2, Others: 2}
+			s.Stored.Clock = clocks.Verdict{Kind: clocks.Ahead, Offset: time.Hour, Against: 2, Others: 2}
 		}, Fail, "this machine's clock is 1h0m ahead of 2 of 2 others", "correct it"},
 		{"behind", func(s *Seen) {
-			s.Clocks.Here = clocks.Verdict{Kind: clocks.Behind, Offset: -time.Hour, Against: 2, Others: 2}
+			s.Stored.Clock = clocks.Verdict{Kind: clocks.Behind, Offset: -time.Hour, Against: 2, Others: 2}
 		}, Fail, "this machine's clock is 1h0m behind 2 of 2 others", "correct it"},
 		{"a copied directory", func(s *Seen) {
 			s.Data.Place = errors.New("d: it is a copy, or was moved; use the original")
 		}, Fail, "it is a copy", "use the original"},
 		{"no majority", func(s *Seen) {
-			s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3}
+			s.Stored.Clock = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3}
 		}, Warn, "no majority of the clocks agrees: 1 of 3", "correct the wrong clocks"},
 		{"old pulses", func(s *Seen) {
-			s.Clocks.Here.Kind = clocks.Unclear
+			s.Stored.Clock.Kind = clocks.Unclear
 		}, Warn, "have not reported their clocks lately", "reach the store"},
-		{"another is late", func(s *Seen) {
-			s.Clocks.Wrong = []string{"the clock of b is 1h0m behind 2 of 2 others"}
-		}, Warn, "the clock of b is", "on that machine"},
+		{"another is behind", func(s *Seen) {
+			*s.Stored.Status.Members[1].Vitals = peer.Vitals{
+				Verdict: "behind", Offset: -time.Hour,
+				Against: 2, Others: 2,
+			}
+		}, Warn, "ids-b gives no IDs: its clock is 1h0m behind 2 of 2 others", "Correct that clock"},
+		{"another is gone", func(s *Seen) {
+			*s.Stored.Status.Members[1].Alive, s.Stored.Status.Members[1].Fresh = false, false
+		}, Warn, "ids-b is gone", "start it again"},
 		{"not ready", func(s *Seen) {
 			s.Node.Why = "no node ID is free"
 		}, Fail, "is not ready: no node ID is free", "its log"},
-		{"time is over", func(s *Seen) {
-			s.Node.Why, s.Node.Over = "its time ended", true
-		}, Fail, "is not ready: its time ended", "another sequencer"},
-		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
-		{"problem", func(s *Seen) {
-			s.Node.Problems = []calls.Problem{{
-				Level: calls.Failing, Kind: calls.ClockProblem, Effect: "b gives no IDs",
-				Cause: "its clock is 1h0m behind 2 of 2 others", Do: "Correct it.", Link: "L",
-			}}
-		}, Warn, "b gives no IDs: its clock is 1h0m behind 2 of 2 others", "Correct it. L"},
+		{"problem of another node", func(s *Seen) {
+			s.Node.Status = told("b")
+		}, Warn, "it gives no IDs: its clock is 1h0m behind 2 of 2 others", "Correct it. L"},
+		{"problem of this node", func(s *Seen) {
+			s.Node.Status = told("b", "a")
+		}, Fail, "it gives no IDs: its clock is 1h0m behind 2 of 2 others", "Correct it. L"},
+		{"problem of all nodes", func(s *Seen) {
+			s.Node.Status = told()
+		}, Fail, "it gives no IDs: its clock is 1h0m behind 2 of 2 others", "Correct it. L"},
 		{"no data here", func(s *Seen) {
 			s.Data.System = errors.New("a node can't keep data on windows; want Linux or macOS, or an etcd cluster " +
 				"elsewhere")
@@ -278,19 +312,17 @@ func TestEachWrongIsFound(t *testing.T) {
 		}, Fail, "belongs to the quorum of a:1", "start it with --quorum"},
 		{"no majority yet", func(s *Seen) {
 			s.Quorum.Status.Majority = false
-		}, Fail, "no majority of the machines of the quorum works yet", "see below"},
+		}, Fail, "no majority of the machines of the quorum works yet", "Run firn quorum status"},
 		{"several are this machine", func(s *Seen) {
 			s.Quorum.SelfErr = errors.New("a and b are this machine")
 		}, Fail, "a and b are", "--quorum-addr"},
-		{"a machine is silent", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Err = "connection refused"
-		}, Warn, "no answer: connection refused", "firewalls"},
 		{"a machine has another key", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "b:7420 has another key than this machine; give all "+
-				"the same", []string{"b:7420"}
+			s.Quorum.Status.Machines[1].Role, s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = quorum.Learner,
+				"b:7420 has another key than this machine; give all the same", []string{"b:7420"}
 		}, Fail, "has another key than this machine", "give all the same"},
 		{"another program is at its address", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "it answered 404", []string{"b:7420"}
+			s.Quorum.Status.Machines[1].Role, s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = quorum.Learner,
+				"it answered 404", []string{"b:7420"}
 		}, Fail, "it answered 404", "same key"},
 		{"a machine waits", func(s *Seen) {
 			s.Quorum.Status.Machines[1].Doing = "it is catching up"
@@ -299,8 +331,8 @@ func TestEachWrongIsFound(t *testing.T) {
 			s.Quorum.List[1] = "d:7420"
 		}, Warn, "kept by a:7420,b:7420,c:7420, and --quorum is a:7420,d:7420,c:7420", "--quorum a:7420,b:7420,c:7420"},
 		{"the disk of another is slow", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Sync = 210 * time.Millisecond
-		}, Warn, "takes 210ms", "faster disk"},
+			s.Quorum.Status.Machines[1].Sync = 1200 * time.Millisecond
+		}, Warn, "The machine b of the quorum delays writes: its disk took 1s", "whether it is healthy"},
 		{"a clock that others contradict", func(s *Seen) {
 			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = -4*time.Second, 300*time.Millisecond
 		}, Warn, "the clock of b:7420 is 4s behind 2 of 2 others", "on that machine"},
@@ -346,6 +378,54 @@ func TestEachWrongIsFound(t *testing.T) {
 	}
 }
 
+// told is what a node a tells of a cluster in which the clock of these members is wrong.
+func told(members ...string) *calls.Status {
+	return &calls.Status{Member: "a", At: now, Problems: []calls.Problem{{
+		Level: calls.Failing, Kind: calls.ClockProblem, Effect: "it gives no IDs",
+		Cause: "its clock is 1h0m behind 2 of 2 others", Do: "Correct it.", Link: "L", Members: members,
+	}}}
+}
+
+// held are so many node IDs that a member has.
+func held(n int64) map[int64]string {
+	all := map[int64]string{}
+	for id := range n {
+		all[id] = "a"
+	}
+	return all
+}
+
+// Where no node ID is free the next node gets none.
+func TestNoNodeIDs(t *testing.T) {
+	s := healthy()
+	s.Stored.Status.Sequencers[0].Nodes, s.Stored.Status.Sequencers[0].Free = held(1024), 0
+	found := s.cluster()
+	if len(found) != 3 || found[1].Level != Fail || found[1].Found != "none of 1024 is free in the default sequencer" ||
+		!strings.Contains(found[1].Do, "--wait") ||
+		found[2].Level != Warn || !strings.HasPrefix(found[2].Found, "No more nodes can give IDs of default") {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// A machine that does not answer is told with its error, and what its loss is to the cluster.
+func TestASilentMachine(t *testing.T) {
+	s := healthy()
+	// it has never told its role
+	s.Quorum.Status.Machines[1] = quorum.Machine{Address: "b:7420", Err: syscall.ECONNREFUSED.Error()}
+	var wrong []string
+	for _, f := range Check(s) {
+		if f.Level == Warn {
+			wrong = append(wrong, f.About+": "+f.Found)
+		}
+	}
+	if want := []string{
+		"b:7420: no answer: connection refused",
+		"cluster: The quorum can lose no other machine: 1 of 3 machines is down (b)",
+	}; !slices.Equal(wrong, want) {
+		t.Errorf("found %q; want %q", wrong, want)
+	}
+}
+
 // Servers that are down fail the check if the others are no majority.
 func TestTwoOfThreeDown(t *testing.T) {
 	s := healthy()
@@ -385,7 +465,7 @@ func TestLimitsOfChecks(t *testing.T) {
 		}
 	}
 	var levels strings.Builder
-	for _, f := range silent.check() {
+	for _, f := range append(silent.check(), Seen{Now: now, Layout: healthy().Layout, Quorum: silent}.cluster()...) {
 		levels.WriteString(string(f.Level) + " ")
 	}
 	if levels.String() != "ok ok warn warn ok " {
@@ -396,7 +476,7 @@ func TestLimitsOfChecks(t *testing.T) {
 	if f := q.checkClocks(); len(f) != 1 || f[0].Level != OK {
 		t.Errorf("%+v; want one that is ok", f)
 	}
-	if found := new(Clocks).check(); len(found) != 0 {
+	if found := new(Stored).check(); len(found) != 0 {
 		t.Errorf("found %v; want nothing of clocks where there is no other node", found)
 	}
 }

@@ -55,8 +55,5 @@ func Examine(ctx context.Context, c Config) Seen {
 	default:
 		c.seeStore(ctx, &seen)
 	}
-	if seen.Node != nil && seen.Nodes != nil {
-		seen.Node.Alive = -1 // the finding about node IDs has the count
-	}
 	return seen
 }

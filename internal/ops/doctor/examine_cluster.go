@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,9 +18,9 @@ import (
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/base/unixsocket"
 	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -120,12 +119,12 @@ func (c Config) wantsCertificate(err error) bool {
 // seeNode asks the node on this machine. A node that requires a token or a certificate tells less.
 func (c Config) seeNode(ctx context.Context) *Node {
 	public := c.Addresses[0]
-	d := &Node{URL: public.URL, Alive: -1}
+	d := &Node{URL: public.URL}
 	status, body, err := ask(ctx, public, "/readyz")
 	if err != nil && c.TLS.ClientCA == "" {
 		d.Why = err.Error()
 	} else if err == nil && status != http.StatusOK {
-		d.Why, d.Over = notReady(status, body)
+		d.Why = notReady(status, body)
 	}
 	admin := slices.IndexFunc(c.Addresses, func(a Address) bool { return a.Flag == "admin-addr" })
 	if admin < 0 {
@@ -133,28 +132,19 @@ func (c Config) seeNode(ctx context.Context) *Node {
 	}
 	status, body, err = ask(ctx, c.Addresses[admin], "/api/v1/cluster")
 	var s calls.Status
-	if err != nil || status != http.StatusOK || json.Unmarshal(body, &s) != nil {
-		return d
-	}
-	d.Member, d.Alive, d.Problems = s.Member, 0, s.Problems
-	d.At = s.At
-	for _, m := range s.Members {
-		if m.Alive != nil && !*m.Alive {
-			d.Dead++
-		} else {
-			d.Alive++
-		}
+	if err == nil && status == http.StatusOK && json.Unmarshal(body, &s) == nil {
+		d.Status = &s
 	}
 	return d
 }
 
-// notReady returns why a node is not ready, by its answer to /readyz, and whether the layout's lifetime is over.
-func notReady(status int, body []byte) (why string, over bool) {
+// notReady returns why a node is not ready, by its answer to /readyz.
+func notReady(status int, body []byte) string {
 	var f httpapi.Failure
 	if json.Unmarshal(body, &f) != nil || f.Error.Message == "" {
-		return http.StatusText(status), false
+		return http.StatusText(status)
 	}
-	return strings.TrimPrefix(f.Error.Message, peer.ErrNotReady.Error()+": "), f.Error.Code == codes.Lifetime
+	return strings.TrimPrefix(f.Error.Message, peer.ErrNotReady.Error()+": ")
 }
 
 // seeStore examines the servers of a store that others keep, and reads what members have written: node IDs and pulses.
@@ -194,48 +184,85 @@ func (c Config) seeStore(ctx context.Context, seen *Seen) {
 	if d.Err != nil {
 		return
 	}
-	seen.Nodes = c.seeNodes(ctx, s)
 	own := ""
-	if seen.Node != nil {
-		own = seen.Node.Member
+	if seen.Node != nil && seen.Node.Status != nil {
+		own = seen.Node.Status.Member
 	}
-	if seen.Clocks = seeClocks(ctx, s, own); seen.Clocks != nil && own != "" {
-		seen.Clocks.Wrong = nil // the problems that the node sees have them
-	}
+	seen.Stored = c.seeStored(ctx, s, own)
 }
 
 // pulses is where members say that they live.
 const pulses = "peers/"
 
-// seeNodes reads the owners of the default sequencer's node IDs; nil: unknown.
-func (c Config) seeNodes(ctx context.Context, s store.Store) *Nodes {
-	const workers = "sequencers/" + peer.DefaultSequencer + "/workers/"
-	kvs, err := s.List(ctx, workers)
-	alive, errPulses := s.List(ctx, pulses)
-	if err != nil || errPulses != nil {
+// seeStored reads what members have written to the store, without the pulse of the node here; nil: unknown.
+func (c Config) seeStored(ctx context.Context, s store.Store, own string) *Stored {
+	const horizons = "sequencers/" + peer.DefaultSequencer + "/workers/last_reported_time/"
+	kvs, err := s.List(ctx, horizons)
+	if err != nil {
 		return nil
 	}
-	d := &Nodes{NodeIDs: c.Layout.NodeIDs(), Members: len(alive), Window: c.Window}
-	now := time.Now()
+	d, now := &Stored{Window: c.Window}, time.Now()
 	for _, kv := range kvs {
-		if strings.HasPrefix(kv.Key, workers+"live/") {
-			d.Live++
-		}
-		_, ok := strings.CutPrefix(kv.Key, workers+"last_reported_time/")
 		text, _, _ := strings.Cut(string(kv.Value), " ")
-		if horizon, err := strconv.ParseInt(text, 10, 64); ok && err == nil {
+		if horizon, err := strconv.ParseInt(text, 10, 64); err == nil {
 			d.Furthest = max(d.Furthest, time.UnixMilli(horizon).Sub(now))
 		}
 	}
+	var alive map[string]peer.Pulse
+	if d.Clock, alive, err = seeClocks(ctx, s, own); err != nil {
+		return nil
+	}
+	v, unread := valueOf(ctx, s)
+	joined, err := s.List(ctx, pulses) // who has left since is in alive, and who has joined since is here
+	if unread != nil || err != nil {
+		return d
+	}
+	for _, kv := range joined {
+		alive[strings.TrimPrefix(kv.Key, pulses)] = pulseOf(kv)
+	}
+	now = time.Now()
+	if d.Clock.Out() {
+		now = now.Add(-d.Clock.Offset)
+	}
+	d.Status = new(calls.Stored(v, alive, now))
 	return d
+}
+
+// pulseOf reads a pulse; a foreign value shows as a zero Pulse.
+func pulseOf(kv store.KV) (p peer.Pulse) {
+	if json.Unmarshal(kv.Value, &p) != nil {
+		return peer.Pulse{}
+	}
+	return p
+}
+
+// valueOf returns the value at the end of the log. An error is returned when the log can't be read up to there.
+func valueOf(ctx context.Context, s store.Log) (v cluster.Value, err error) {
+	batch, err := s.Read(ctx, 0)
+	if err != nil {
+		return v, err
+	}
+	if c := batch.Checkpoint; c != nil && c.Position > 0 {
+		if v, err = cluster.DecodeCheckpoint(c.Value); err != nil {
+			return v, err
+		}
+	}
+	for _, e := range batch.Entries {
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
+		if err != nil {
+			return v, err
+		}
+		v, _ = cluster.Apply(v, entry)
+	}
+	return v, nil
 }
 
 // lookEach is how often pulses are read again while they are too old to tell the time.
 const lookEach = 250 * time.Millisecond
 
-// seeClocks compares this machine's clock with those of members, except that of the node here; nil: unknown. If what
-// they wrote last is too old to tell, it waits until they have written again.
-func seeClocks(ctx context.Context, s store.Store, own string) *Clocks {
+// seeClocks compares this machine's clock with those of members, except that of the node here, and returns the pulses
+// of all. If what they wrote last is too old to tell, it waits until they have written again.
+func seeClocks(ctx context.Context, s store.Store, own string) (clocks.Verdict, map[string]peer.Pulse, error) {
 	type sight struct {
 		version store.Version
 		reading clocks.Reading
@@ -244,17 +271,14 @@ func seeClocks(ctx context.Context, s store.Store, own string) *Clocks {
 	for before, last := map[string]sight{}, began; ; {
 		all, err := s.List(ctx, pulses)
 		if err != nil {
-			return nil
+			return clocks.Verdict{}, nil, err
 		}
 		now := time.Now()
-		d, seen, readings := &Clocks{}, map[string]sight{}, []clocks.Reading(nil)
+		alive, seen, readings := map[string]peer.Pulse{}, map[string]sight{}, []clocks.Reading(nil)
 		for _, kv := range all {
-			var p peer.Pulse
-			if strings.TrimPrefix(kv.Key, pulses) == own || json.Unmarshal(kv.Value, &p) != nil || p.Clock.IsZero() {
+			id, p := strings.TrimPrefix(kv.Key, pulses), pulseOf(kv)
+			if alive[id] = p; id == own || p.Clock.IsZero() {
 				continue
-			}
-			if v := p.Vitals.Judgement(); v.Out() {
-				d.Wrong = append(d.Wrong, fmt.Sprintf("the clock of %s is %s", p.Owner, v))
 			}
 			one, known := before[kv.Key]
 			if one.version != kv.Version {
@@ -267,9 +291,12 @@ func seeClocks(ctx context.Context, s store.Store, own string) *Clocks {
 			}
 			seen[kv.Key], readings = one, append(readings, one.reading)
 		}
-		d.Here = clocks.Judge(readings)
-		if d.Here.Kind != clocks.Unclear || time.Since(began) > due || retry.Sleep(ctx, lookEach) != nil {
-			return d
+		verdict := clocks.Judge(readings)
+		if verdict.Kind != clocks.Unclear || time.Since(began) > due {
+			return verdict, alive, nil
+		}
+		if err := retry.Sleep(ctx, lookEach); err != nil {
+			return verdict, alive, err
 		}
 		before, last = seen, now
 	}

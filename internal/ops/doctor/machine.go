@@ -7,6 +7,8 @@ import (
 
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/base/unixsocket"
+	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 // Clock is what the kernel knows about this machine's clock.
@@ -37,13 +39,9 @@ type Layout struct {
 	Until time.Time // when its time ends
 }
 
-func (l Layout) check(now time.Time) Finding {
-	if left := l.Until.Sub(now); left < 365*24*time.Hour {
-		return Warn.about("layout", "%s: its time ends in %s, on %s", l.Name, days(left),
-			l.Until.UTC().Format(time.DateOnly)).
-			do("prepare a sequencer with a later epoch or more time bits; after that day this one has no more IDs")
-	}
-	return OK.about("layout", "%s, until %s", l.Name, l.Until.UTC().Format(time.DateOnly))
+// sequencer is as much of the default sequencer as its layout tells.
+func (l Layout) sequencer() calls.StatusSequencer {
+	return calls.StatusSequencer{Name: peer.DefaultSequencer, Until: l.Until}
 }
 
 // Certificate is a certificate in a file, with its key.
@@ -113,13 +111,9 @@ type DataDir struct {
 	Fsync  time.Duration // median time of a write to the disk; 0: not measured
 }
 
-const (
-	fewBytes  = 1 << 30
-	tooFew    = 100 << 20
-	slowFsync = 50 * time.Millisecond
-
-	makeRoom = "free some space, or inodes; a node whose data directory is full ends, or can't start"
-)
+// slowFsync is how long the median of several writes to a disk may take. Of the single write that a machine of the
+// quorum tells calls.Problems bears more.
+const slowFsync = 50 * time.Millisecond
 
 func (d DataDir) check() (all []Finding) {
 	const about = "data directory"
@@ -127,7 +121,8 @@ func (d DataDir) check() (all []Finding) {
 	case d.System != nil:
 		return []Finding{failed(d.System)}
 	case d.Full:
-		return []Finding{Fail.about("disk", "%s: %s", d.Path, d.Error).do(makeRoom)}
+		return []Finding{Fail.about("disk", "%s: %s", d.Path, d.Error).
+			do("free some space, or inodes; a node whose data directory is full ends, or can't start")}
 	case d.Error != "":
 		return []Finding{Fail.about(about, "%s: %s", d.Path, d.Error).
 			do("make the user of firn its owner, as with: chown -R firn: " + d.Path)}
@@ -146,26 +141,13 @@ func (d DataDir) check() (all []Finding) {
 			all = append(all, failed(refused))
 		}
 	}
-	if r := d.Room; r != nil {
-		about := func(l Level) Finding {
-			text := bytes(r.Free) + " are free"
-			if r.Inodes < 0.2 {
-				text += fmt.Sprintf(", and %.0f %% of the inodes", 100*r.Inodes)
-			}
-			return l.about("disk", "%s", text)
-		}
-		switch {
-		case r.Free < tooFew || r.VeryLow():
-			all = append(all, about(Fail).do(makeRoom))
-		case r.Free < fewBytes || r.Low():
-			all = append(all, about(Warn).do(makeRoom))
-		default:
-			all = append(all, about(OK))
-		}
+	if d.Room != nil {
+		all = append(all, OK.about("disk", "%s are free", bytes(d.Room.Free)))
 	}
 	switch {
 	case d.Fsync > slowFsync:
-		all = append(all, Warn.about("disk", "a write takes %v", d.Fsync.Round(time.Millisecond)).do(slowFsyncDoes))
+		all = append(all, Warn.about("disk", "a write takes %v", d.Fsync.Round(time.Millisecond)).
+			do("use a faster disk, or one that is not shared: joining and renewing node IDs wait for each write"))
 	case d.Fsync > 0:
 		all = append(all, OK.about("disk", "a write takes %v", d.Fsync.Round(10*time.Microsecond)))
 	}

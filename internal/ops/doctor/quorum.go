@@ -41,22 +41,18 @@ func (q *Quorum) seePort() Port {
 	return p
 }
 
-const (
-	slowFsyncDoes = "use a faster disk, or one that is not shared: joining and renewing node IDs wait for each write"
-	farClock      = time.Second
-)
+const farClock = time.Second
+
+// begun reports whether the quorum has begun to keep data, so that it is a problem where no majority works.
+func (q Quorum) begun() bool { return q.Status.Cluster != "" || q.Data.State == "started" }
 
 func (q Quorum) check() (all []Finding) {
 	const about = "quorum"
 	add := func(f Finding) { all = append(all, f) }
-	lost := (q.Status.Cluster != "" || q.Data.State == "started") && !q.Status.Majority
-	switch n := len(q.List); {
-	case lost:
-		add(q.noMajority())
-	case n == 1:
+	if n := len(q.List); n == 1 {
 		add(OK.about(about, "1 machine: the cluster stops when it does"))
-	default:
-		add(OK.about(about, "%d machines: it survives the loss of %d", n, (n-1)/2))
+	} else {
+		add(OK.about(about, "%d machines: together they survive the loss of %d", n, (n-1)/2))
 	}
 	switch {
 	case q.SelfErr != nil:
@@ -68,7 +64,7 @@ func (q Quorum) check() (all []Finding) {
 	}
 	for _, m := range q.Status.Machines {
 		if m.Address != q.Self || m.Err == "" { // about its own port there is a finding
-			all = append(all, q.checkMachine(m)...)
+			add(q.checkMachine(m))
 		}
 	}
 	if slices.ContainsFunc(q.Status.Record, func(m string) bool { return !slices.Contains(q.List, m) }) {
@@ -83,43 +79,24 @@ func (q Quorum) check() (all []Finding) {
 	return all
 }
 
-// noMajority is the finding that the quorum is lost.
-func (q Quorum) noMajority() Finding {
-	do := "start the machines below that do not answer"
-	why := calls.NoMajority(q.Status)
-	if !slices.ContainsFunc(q.Status.Machines, func(m quorum.Machine) bool { return m.Err != "" }) {
-		do = "see below what each waits for"
-	}
-	return Fail.about("quorum", "%s", why).do(do + "; until then nodes give IDs up to their horizons only")
-}
-
-func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {
+func (q Quorum) checkMachine(m quorum.Machine) Finding {
 	switch {
 	case slices.Contains(q.Strangers, m.Address):
 		what, do, _ := strings.Cut(strings.TrimPrefix(m.Err, m.Address+" "), "; ")
-		return []Finding{Fail.about(m.Address, "%s", what).
-			do(cmp.Or(do, "give all machines the same key and the same --quorum"))}
+		return Fail.about(m.Address, "%s", what).do(cmp.Or(do, "give all machines the same key and the same --quorum"))
 	case m.Err != "":
-		return []Finding{Warn.about(m.Address, "no answer: %s", m.Err).
-			do("start firn serve there; if it runs, look at its name, its port and the firewalls in between")}
+		return Warn.about(m.Address, "no answer: %s", m.Err).
+			do("start firn serve there; if it runs, look at its name, its port and the firewalls in between")
 	}
 	about := string(m.Role)
 	if m.Leader {
 		about += " and leader"
 	}
 	text := fmt.Sprintf("%s, %s, answers in %v", about, m.Version, m.RoundTrip.Round(10*time.Microsecond))
-	switch {
-	case m.Doing != "":
-		all = append(all,
-			Warn.about(m.Address, "%s; waiting: %s", text, m.Doing).do("it continues once the reason is gone"))
-	default:
-		all = append(all, OK.about(m.Address, "%s", text))
+	if m.Doing != "" {
+		return Warn.about(m.Address, "%s; waiting: %s", text, m.Doing).do("it continues once the reason is gone")
 	}
-	if m.Sync > slowFsync {
-		all = append(all,
-			Warn.about(m.Address, "a write to its disk takes %v", m.Sync.Round(time.Millisecond)).do(slowFsyncDoes))
-	}
-	return all
+	return OK.about(m.Address, "%s", text)
 }
 
 // checkClocks compares the clocks of the machines that answer, and of this one. More than half that agree are right:

@@ -34,8 +34,7 @@ func (c Config) Ready(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("no answer from %s: %w; is `firn serve` running there, with these settings?", at.URL, err)
 	case status != http.StatusOK:
-		why, _ := notReady(status, body)
-		return fmt.Errorf("%s is not ready: %s", at.URL, why)
+		return fmt.Errorf("%s is not ready: %s", at.URL, notReady(status, body))
 	default:
 		return nil
 	}

@@ -208,6 +208,12 @@ func TestProblems(t *testing.T) {
 		"waiting by the allocation": {sequencer(func(q *calls.StatusSequencer) {
 			q.Free, q.Waiting = 1021, []string{"b"}
 		}), nil},
+		"no node IDs": {sequencer(func(q *calls.StatusSequencer) {
+			q.Nodes = map[int64]string{}
+			fill(q, 32)
+			q.Free = 0
+		}), []string{"warning node_ids: No more nodes can give IDs of default: 32 of its 32 node IDs are taken [] of " +
+			"default"}},
 		"few node IDs": {sequencer(func(q *calls.StatusSequencer) {
 			q.Nodes, q.Free = map[int64]string{}, 0
 			fill(q, 29)
@@ -298,6 +304,11 @@ func TestProblems(t *testing.T) {
 			machines(true, "m2:7420"),
 			[]string{"warning quorum: The quorum can lose no other machine: 1 of 3 machines is down (m2) []"},
 		},
+		"a machine that never told its role": {all(machines(true, "m2:7420"), func(s *calls.Status) {
+			s.Quorum.Machines[1].Role, s.Quorum.Record = "", []string{"m2:7420"}
+		}), []string{
+			"warning quorum: The quorum can lose no other machine: 1 of 3 machines is down (m2) []",
+		}},
 		"two machines": {machines(false, "m2:7420", "m3:7420"), []string{
 			"error quorum: No node can reserve more time: 2 of 3 machines are down (m2, m3); the IDs of ids-1 end " +
 				"in 28s []",
@@ -406,6 +417,18 @@ func TestProblemsOfMany(t *testing.T) {
 	const want = "h000, h001, h002 and 997 more give no IDs since 11:58:58Z: it has reached its horizon"
 	if len(have) != 1 || have[0].What(s.At) != want || len(have[0].Members) != 1000 {
 		t.Errorf("have %v, want %q", have, want)
+	}
+}
+
+// Where the time of a layout is over the remedy is the same, whether the node or the sequencer tells.
+func TestLifetimeRemedy(t *testing.T) {
+	s := healthy()
+	*s.Members[0].Vitals = peer.Vitals{Code: "lifetime", Why: "its time has ended", For: time.Minute}
+	s.Sequencers[0].Until = noon
+	have := calls.Problems(s)
+	if len(have) != 2 || have[0].Kind != calls.NotReadyProblem || have[1].Kind != calls.LayoutProblem ||
+		have[0].Do != have[1].Do {
+		t.Errorf("have %+v", have)
 	}
 }
 
