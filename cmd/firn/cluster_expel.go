@@ -98,7 +98,7 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	if err != nil {
 		return "", err
 	}
-	if m := machineOf(s, meant); !endTheMajority && m != nil {
+	if m := s.MachineOf(meant.ID, meant.Owner); !endTheMajority && m != nil {
 		if ends, left, voters := calls.EndsMajority(s.Quorum, m); ends {
 			return "", &calls.MajorityError{
 				Node: nodeName(meant.ID, meant.Owner), Machine: console.Shown(m.Address),
@@ -125,11 +125,6 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	return meant.ID, nil
 }
 
-// machineOf returns the machine of the quorum that ends with a node; nil: none, or unknown.
-func machineOf(s calls.Status, c calls.Candidate) *quorum.Machine {
-	return calls.MachineOf(s.Quorum, c.Owner, calls.HostOf(s.Nodes, c.ID))
-}
-
 // alsoIs says what a member gives, or gave lately, and which machine of the quorum ends with it.
 func alsoIs(s calls.Status, c calls.Candidate, hour calls.History) (text string) {
 	for _, m := range s.Members {
@@ -146,7 +141,7 @@ func alsoIs(s calls.Status, c calls.Candidate, hour calls.History) (text string)
 	if len(s.Members) == 1 && s.Members[0].ID == c.ID {
 		text += ". It is the only member: no node then gives IDs"
 	}
-	m := machineOf(s, c)
+	m := s.MachineOf(c.ID, c.Owner)
 	if m == nil || m.Role != quorum.Voter && m.Role != quorum.Learner {
 		return text
 	}

@@ -22,8 +22,8 @@ when, why, what to do, and where to read more. It shows problems of one kind on
 one line. A summary and a table of all nodes follow:
 
   STATE   ready, or the error code that says why not; late when it has not renewed its
-          pulse in time, gone when its pulse is gone, unknown while the store does not
-          answer the asked node
+          pulse in time, gone when its pulse is gone, new when it came or left while
+          the pulses were read, unknown while the store does not answer the asked node
   IDS/S   IDs per second that callers got lately
   CLOCK   how far its clock was ahead of the others' median, at the last judgement
   LEFT    how long it can make IDs without the store
@@ -78,7 +78,7 @@ func (p *program) statusCommand() *cobra.Command {
 }
 
 func (p *program) statusText(s calls.Status, wide, sequencers bool) string {
-	text := p.problemText(s) + "\n" + summary(s) + sections(p.membersTable(s, wide), p.joinTable(s.Joins, true))
+	text := p.problemText(s) + "\n" + summary(s) + sections(p.membersTable(s, wide), p.joinTable(s, true))
 	if sequencers {
 		text += sections(sequencerTable(s.Sequencers), nodeTable(s.Sequencers))
 	}
@@ -102,7 +102,7 @@ func summary(s calls.Status) string {
 	line("told by", "%s", by)
 	states, rate := map[string]int64{}, 0.0
 	for _, m := range s.Members {
-		states[stateOf(m.Pulse)]++
+		states[console.Shown(string(s.StateOf(m.Pulse)))]++
 		if m.Fresh && m.Vitals != nil {
 			rate += m.Vitals.Rate
 		}

@@ -13,28 +13,11 @@ import (
 	"github.com/firn-id/firn/internal/service/codes"
 )
 
-func stateOf(p calls.Pulse) string {
-	switch {
-	case p.Alive != nil && !*p.Alive:
-		return stateGone
-	case p.Fresh && p.Vitals == nil:
-		return "alive" // a version without vital signs
-	case p.Fresh && p.Vitals.Ready:
-		return stateReady
-	case p.Fresh:
-		return cmp.Or(console.Shown(p.Vitals.Code), "not_ready")
-	case p.Alive == nil:
-		return stateUnknown
-	default:
-		return stateLate
-	}
-}
-
 func stateColour(state string) console.Colour {
-	switch state {
-	case stateReady, "alive":
+	switch calls.State(state) {
+	case calls.ReadyState, calls.AliveState:
 		return console.Green
-	case stateLate, stateUnknown, string(codes.Waiting), string(codes.Detached):
+	case calls.LateState, calls.NewState, calls.UnknownState, calls.State(codes.Waiting), calls.State(codes.Detached):
 		return console.Yellow
 	default:
 		return console.Red
@@ -70,7 +53,8 @@ func (p *program) membersTable(s calls.Status, wide bool) string {
 		if m.Owner == "" {
 			name = "-"
 		}
-		row := append([]string{name, console.Shown(m.ID), stateOf(m.Pulse)}, vitalColumns(m.Pulse, s.At)...)
+		row := append([]string{name, console.Shown(m.ID), console.Shown(string(s.StateOf(m.Pulse)))},
+			vitalColumns(m.Pulse, s.At)...)
 		if wide {
 			row = append(row, wideColumns(m, s.At)...)
 		}
@@ -153,7 +137,7 @@ func memberTable(members []calls.StatusMember) string {
 	return console.Table(columns, rows)
 }
 
-func (p *program) joinTable(joins []calls.StatusJoin, owners bool) string {
+func (p *program) joinTable(s calls.Status, owners bool) string {
 	columns := []console.Column{
 		{Head: "JOINER"},
 		{Head: "TARGET"},
@@ -161,9 +145,9 @@ func (p *program) joinTable(joins []calls.StatusJoin, owners bool) string {
 		{Head: "OWNER", Colour: p.colours(ownerColour)},
 	}
 	var rows [][]string
-	for _, j := range joins {
+	for _, j := range s.Joins {
 		rows = append(rows,
-			[]string{console.Shown(j.Joiner), console.Shown(j.Target), console.Shown(j.Phase), owner(j.Pulse)})
+			[]string{console.Shown(j.Joiner), console.Shown(j.Target), console.Shown(j.Phase), owner(s, j.Pulse)})
 	}
 	if !owners {
 		columns = columns[:3]
@@ -171,16 +155,28 @@ func (p *program) joinTable(joins []calls.StatusJoin, owners bool) string {
 	return console.Table(columns, rows)
 }
 
+// What owner says where there is none.
+const (
+	ownerNew     = "new: it has come or left a moment ago"
+	ownerUnknown = "unknown: the store does not answer"
+	ownerDead    = "nobody: its pulse is gone"
+)
+
 func ownerColour(owner string) console.Colour {
-	return map[string]console.Colour{ownerUnknown: console.Yellow, ownerDead: console.Red}[owner]
+	return map[string]console.Colour{
+		ownerNew: console.Yellow, ownerUnknown: console.Yellow,
+		ownerDead: console.Red,
+	}[owner]
 }
 
 // owner says whose process is behind an ID.
-func owner(p calls.Pulse) string {
-	switch {
-	case p.Alive == nil:
+func owner(s calls.Status, p calls.Pulse) string {
+	switch state := s.StateOf(p); {
+	case state == calls.NewState:
+		return ownerNew
+	case state == calls.UnknownState:
 		return ownerUnknown
-	case !*p.Alive:
+	case state == calls.GoneState:
 		return ownerDead
 	case p.Owner == "":
 		return "unnamed"
@@ -227,17 +223,3 @@ func nodeTable(sequencers []calls.StatusSequencer) string {
 	}
 	return console.Table(columns, rows)
 }
-
-// States of a member that does not say how it is.
-const (
-	stateUnknown = "unknown"
-	stateGone    = "gone"
-	stateLate    = "late"
-	stateReady   = "ready"
-)
-
-// What owner says where there is none.
-const (
-	ownerUnknown = "unknown: the store does not answer"
-	ownerDead    = "nobody: its pulse is gone"
-)

@@ -582,7 +582,7 @@ warning  ids-3 is gone since 2026-11-21T12:00:30Z: its pulse has ended. Start it
 
 position    100, after 50 entries
 told by     aaaaaaaaaaaaa
-nodes       1 clock, 1 gone, 1 late, 1 not_ready, 1 ready, 1 unknown; 2 024 IDs/s
+nodes       1 clock, 1 gone, 1 late, 1 new, 1 not_ready, 1 ready; 2 024 IDs/s
 sequencers  0, with 0 node IDs in use and 0 wanted; --sequencers shows them
 `
 	const table = `
@@ -592,7 +592,7 @@ ids-2  bbbbbbbbbbbbb  clock      1 012  -59m56s  -1m5s  1.8ms  27h0m    5s
 ids-3  ccccccccccccc  gone           -        -      -      -      -   19s
 ids-4  ddddddddddddd  late           -        -      -      -      -   14s
 ids-5  eeeeeeeeeeeee  not_ready      0        -      -      -  27h0m    0s
-ids-6  fffffffffffff  unknown        -        -      -      -      -   14s
+ids-6  fffffffffffff  new            -        -      -      -      -   14s
 `
 	p := new(program)
 	if have := p.statusText(s, false, true); have != top+table {

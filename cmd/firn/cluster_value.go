@@ -58,7 +58,7 @@ func (p *program) valueCommand() *cobra.Command {
 			return p.show(ctx, ask, path, &v, o.json, func() string {
 				s := v.status()
 				return v.place() +
-					sections(memberTable(s.Members), p.joinTable(s.Joins, false), nodeTable(s.Sequencers))
+					sections(memberTable(s.Members), p.joinTable(s, false), nodeTable(s.Sequencers))
 			})
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/load"
-	"github.com/firn-id/firn/internal/service/node"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 const (
@@ -77,7 +77,7 @@ func (l *background) work(ctx context.Context, each time.Duration, ids []firn.ID
 		err := l.take(call, ids)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			l.latest.Store(node.Why(err))
+			l.latest.Store(calls.Why(err))
 			l.failed.Add(1)
 		}
 		select {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/ops/console"
-	"github.com/firn-id/firn/internal/service/node"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 // States of a node of a demo.
@@ -103,7 +103,7 @@ func stateOf(p *process) (state, why string) {
 		return Paused, ""
 	}
 	if err := p.node.Ready(); err != nil {
-		return NotReady, node.Why(err)
+		return NotReady, calls.Why(err)
 	}
 	return Ready, ""
 }

@@ -121,14 +121,13 @@ func isPeer(v cluster.Value, id string) bool {
 	return joins || v.IsMember(id)
 }
 
-// Look returns a Status with pulses and the state of the quorum that were read before; nil: unknown. It does not ask
-// the store, and counts against no limit.
+// Look returns a Status with pulses and the state of the quorum that were read before; nil: unknown. Of a cluster whose
+// log the member has not read it has no members. It does not ask the store, and counts against no limit.
 func (s *Service) Look(who *auth.Caller, r *Reading, q *quorum.Status) (Status, error) {
-	v, err := s.Value(who)
-	if err != nil {
+	if err := who.May(auth.Look, ""); err != nil {
 		return Status{}, err
 	}
-	return s.statusOf(v, r, q), nil
+	return s.statusOf(s.member.Value(), r, q), nil
 }
 
 // sights are the pulses that were read last: what is known of members while the store does not answer, and of those

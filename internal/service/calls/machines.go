@@ -11,9 +11,9 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-// MachineOf returns the machine of the quorum that ends with the process of a node: the one that has told the node's
+// machineOf returns the machine of the quorum that ends with the process of a node: the one that has told the node's
 // name or, of those that have told none, the only one on the node's host. Nil: none, or unknown.
-func MachineOf(q *quorum.Status, node, host string) (found *quorum.Machine) {
+func machineOf(q *quorum.Status, node, host string) (found *quorum.Machine) {
 	if q == nil || node == "" {
 		return nil
 	}
@@ -35,14 +35,16 @@ func MachineOf(q *quorum.Status, node, host string) (found *quorum.Machine) {
 	return found
 }
 
-// HostOf returns the host of the node that has a member ID; empty: unknown.
-func HostOf(nodes []StatusNode, id string) string {
-	for _, n := range nodes {
+// MachineOf returns the machine of the quorum that ends with a member's process, whose node has a name. Nil: none, or
+// unknown.
+func (s Status) MachineOf(id, node string) *quorum.Machine {
+	host := ""
+	for _, n := range s.Nodes {
 		if slices.Contains(n.Members, id) {
-			return n.Host
+			host = n.Host
 		}
 	}
-	return ""
+	return machineOf(s.Quorum, node, host)
 }
 
 // EndsMajority reports whether a quorum has a majority, and has none once a machine ends; and how many voters are left
@@ -114,7 +116,7 @@ func (s *Service) keepsMajority(ctx context.Context, c Candidate) error {
 		}
 	}
 	q := s.quorum(ctx)
-	m := MachineOf(q, c.Owner, host)
+	m := machineOf(q, c.Owner, host)
 	if ends, left, voters := EndsMajority(q, m); ends {
 		return &MajorityError{c.String(), m.Address, left, voters}
 	}

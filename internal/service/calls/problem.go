@@ -147,10 +147,22 @@ func (s *Service) Unready(why error) string {
 			return p.Sentence(status.At)
 		}
 	}
-	return Problem{
-		Level: Failing, Kind: NotReadyProblem, Effect: "This node gives no IDs",
-		Cause: reasonOf(why),
-	}.complete().Sentence(status.At)
+	return notReady(why).Sentence(status.At)
+}
+
+// notReady is the problem that this node gives no IDs, where nothing better is known.
+func notReady(why error) Problem {
+	return Problem{Level: Failing, Kind: NotReadyProblem, Effect: "This node gives no IDs", Cause: Why(why)}.complete()
+}
+
+// AndThisNode returns problems with, before them, that this node gives no IDs, for those who look at the node itself:
+// at once, if none of the others says why callers are refused.
+func (s *Service) AndThisNode(all []Problem) []Problem {
+	why := s.Ready()
+	if why == nil || slices.ContainsFunc(all, func(p Problem) bool { return p.Level == Failing }) {
+		return all
+	}
+	return slices.Insert(slices.Clone(all), 0, notReady(why))
 }
 
 // folded makes one of all problems of a kind, a level and a cause that differ in the node or the sequencer only.

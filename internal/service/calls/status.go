@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -83,6 +84,39 @@ type Pulse struct {
 	AsOf   *time.Time    `json:"as_of,omitempty"`    // when it last wrote its pulse, as far as is known; nil: unknown
 	Every  time.Duration `json:"every_ns,omitempty"` // it writes its pulse again within this time
 	Vitals *peer.Vitals  `json:"vitals,omitempty"`   // with times by the answering server's clock; nil: unknown
+}
+
+// State is how the process behind a member ID is, in a word: one of these, or the code of why it is not ready.
+type State string
+
+// The states of a process beside the codes.
+const (
+	ReadyState   State = "ready"
+	AliveState   State = "alive"   // it is of a version that tells no more
+	LateState    State = "late"    // its pulse is overdue
+	GoneState    State = "gone"    // it has no pulse
+	NewState     State = "new"     // it has come or left since the store told of the members
+	UnknownState State = "unknown" // the store does not answer
+)
+
+// StateOf returns the state of a process.
+func (s Status) StateOf(p Pulse) State {
+	switch {
+	case p.Alive != nil && !*p.Alive:
+		return GoneState
+	case p.Fresh && p.Vitals == nil:
+		return AliveState
+	case p.Fresh && p.Vitals.Ready:
+		return ReadyState
+	case p.Fresh:
+		return State(cmp.Or(p.Vitals.Code, string(codes.NotReady)))
+	case p.Alive != nil:
+		return LateState
+	case s.Store.Reached:
+		return NewState
+	default:
+		return UnknownState
+	}
 }
 
 // StatusJoin is a pending join in a Status.

@@ -56,7 +56,7 @@ func (s *Service) Vitals() peer.Vitals {
 	v := peer.Vitals{Given: total}
 	err := s.Ready()
 	if v.Ready = err == nil; !v.Ready {
-		v.Code, v.Why = string(CodeOf(err)), reasonOf(err)
+		v.Code, v.Why = string(CodeOf(err)), Why(err)
 	}
 	l := &s.vitals
 	l.mu.Lock()
@@ -79,7 +79,7 @@ func (s *Service) Vitals() peer.Vitals {
 	return v
 }
 
-// reasonOf returns why a node is not ready, in words.
-func reasonOf(err error) string {
+// Why returns the reason in an error of a node that is not ready.
+func Why(err error) string {
 	return strings.TrimPrefix(err.Error(), peer.ErrNotReady.Error()+": ")
 }

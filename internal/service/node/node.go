@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -364,11 +363,6 @@ func NoNodeID(err error) bool {
 
 // Ready returns nil when the node can issue IDs.
 func (n *Node) Ready() error { return n.service.Ready() }
-
-// Why returns the reason in an error of a node that is not ready.
-func Why(err error) string {
-	return strings.TrimPrefix(err.Error(), peer.ErrNotReady.Error()+": ")
-}
 
 // Given returns how many IDs the node has issued, by sequencer.
 func (n *Node) Given() map[string]uint64 { return n.service.Given() }

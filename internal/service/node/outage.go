@@ -40,7 +40,7 @@ func (o *outage) look(log *slog.Logger, now time.Time, why error) {
 			level = slog.LevelWarn // somebody wanted that
 		}
 		log.Log(context.Background(), level, "this node gives no IDs", "since", o.since.UTC().Format(time.RFC3339),
-			"code", calls.CodeOf(why), "why", Why(why))
+			"code", calls.CodeOf(why), "why", calls.Why(why))
 	}
 }
 

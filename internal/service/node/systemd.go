@@ -10,6 +10,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 const (
@@ -79,7 +80,7 @@ func (n *Node) standing() (text string, ready bool) {
 	err := n.service.Ready()
 	switch {
 	case err != nil:
-		return "not ready: " + Why(err), false
+		return "not ready: " + calls.Why(err), false
 	case state.Phase == peer.Attached:
 		return fmt.Sprintf("giving IDs under node ID %d", state.Node), true
 	default:

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -33,13 +33,11 @@ type scene struct {
 
 // facts are the single values.
 type facts struct {
-	Member   string `json:"member"`   // of this server
-	Position int64  `json:"position"` // that it has reached
-	Entries  int64  `json:"entries"`
-	NotReady string `json:"not_ready"`          // why the node is not ready; empty: it is
-	NoStore  string `json:"no_store"`           // why the store can't be read; empty: it can
-	StoreMS  int64  `json:"store_ms,omitempty"` // when it answered last, while it can't be read; 0: unknown
-	AsOf     int64  `json:"as_of,omitempty"`    // when the members were read last, while they can't be; 0: unknown
+	Member   string             `json:"member"`   // of this server
+	Position int64              `json:"position"` // that it has reached
+	Entries  int64              `json:"entries"`
+	NotReady string             `json:"not_ready"`       // why the node is not ready; empty: it is
+	Store    *calls.StatusStore `json:"store,omitempty"` // while it does not answer
 }
 
 // inRing is a member.
@@ -53,18 +51,15 @@ type inRing struct {
 
 // process describes the process of a member, except for its signs.
 type process struct {
-	// alive; late: its pulse is overdue; dead; new: not read yet; empty: not known
-	Life string `json:"life,omitempty"`
-	// unless it is alive: when the rest was true, in Unix milliseconds; 0: unknown
+	State calls.State `json:"state"`
+	Fresh bool        `json:"fresh"` // it is confirmed
+	// unless it is fresh: when the rest was true, in Unix milliseconds; 0: unknown
 	AsOf      int64             `json:"as_of,omitempty"`
 	Owner     string            `json:"owner,omitempty"`
 	Version   string            `json:"version,omitempty"`
 	Addresses map[string]string `json:"addresses,omitempty"`
 	Since     int64             `json:"since,omitempty"` // the process began, in Unix milliseconds
-	Ready     *bool             `json:"ready,omitempty"`
-	Code      string            `json:"code,omitempty"`
 	Why       string            `json:"why,omitempty"`
-	Verdict   string            `json:"verdict,omitempty"`
 }
 
 // signs are the vital signs of a process that change all the time. They are rounded as they are shown, so that most of
@@ -116,50 +111,15 @@ type rules struct {
 	Drained    []string           `json:"drained"`
 }
 
-// standing is the state of this member for a sequencer.
-type standing struct {
-	State string `json:"state"`
-	Why   string `json:"why"`
-	Node  int64  `json:"node"` // -1: none
-	Place int    `json:"place"`
-}
-
-// quorumView is the quorum, without what changes all the time and nobody looks at.
-type quorumView struct {
-	Self     string        `json:"self"` // address of this machine; empty: the node is a client
-	Waiting  string        `json:"waiting"`
-	Lost     string        `json:"lost"` // why no majority works; empty: one does
-	Machines []machineView `json:"machines"`
-}
-
-// machineView is a machine of the quorum.
-type machineView struct {
-	Address string  `json:"address"`
-	Why     string  `json:"why"` // it can't be reached; empty: it can
-	Role    string  `json:"role"`
-	Leader  bool    `json:"leader"`
-	Behind  uint64  `json:"behind"`
-	Size    int64   `json:"size"`
-	LogSize int64   `json:"log_size"`
-	ClockMS float64 `json:"clock_ms"`
-	SyncMS  float64 `json:"fsync_ms"`
-	Version string  `json:"version"`
-	Etcd    string  `json:"etcd"`
-	Doing   string  `json:"doing"`
-}
-
-func viewOf(q quorum.Status) *quorumView {
-	v := &quorumView{q.Self, q.Waiting, calls.NoMajority(q), []machineView{}}
-	ms := func(d time.Duration) float64 {
-		return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
+// quiet returns the quorum without what changes all the time and nobody looks at.
+func quiet(q quorum.Status) quorum.Status {
+	q.Machines = slices.Clone(q.Machines)
+	for i := range q.Machines {
+		m := &q.Machines[i]
+		m.Index, m.InUse, m.RoundTrip, m.Disk = 0, 0, 0, nil
+		m.Clock, m.Sync = m.Clock.Round(10*time.Microsecond), m.Sync.Round(10*time.Microsecond)
 	}
-	for _, m := range q.Machines {
-		v.Machines = append(v.Machines, machineView{
-			m.Address, m.Err, string(m.Role), m.Leader && m.Err == "", m.Behind, m.Size, m.LogSize, ms(m.Clock),
-			ms(m.Sync), m.Version, m.Etcd, m.Doing,
-		})
-	}
-	return v
+	return q
 }
 
 // scenes makes scenes for all pages: one at a time, and only when something has changed.
@@ -178,17 +138,16 @@ type scenes struct {
 // reading is the last read of who is alive, and of the quorum.
 type reading struct {
 	pulses *calls.Reading // nil: unknown
-	err    error
 	done   bool           // false: nothing was read yet, or only long ago
 	quorum *quorum.Status // nil: there is none, or it is not known yet
 }
 
 // look returns the scene at a time, for a caller who may see it.
 func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
-	v, err := s.service.Value(who)
-	if calls.CodeOf(err) == codes.Forbidden || calls.CodeOf(err) == codes.Unauthenticated {
+	if err := who.May(auth.Look, ""); err != nil {
 		return nil, err
 	}
+	v, _ := s.service.Value(who) // the zero value until the member has read the log
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.read) >= pulsesEvery && !s.asking {
@@ -206,9 +165,13 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	}
 	status, err := s.service.Look(who, s.reading.pulses, s.reading.quorum)
 	if err != nil {
-		status = calls.Status{Problems: []calls.Problem{}} // the member has read nothing yet
+		return nil, err
 	}
-	s.latest, s.made, s.news = sceneOf(status, s.reading, s.service.Ready()), now, false
+	if !s.reading.done {
+		status.Problems = []calls.Problem{} // that the store does not answer, as it was not asked
+	}
+	status.Problems = s.service.AndThisNode(status.Problems)
+	s.latest, s.made, s.news = sceneOf(status, s.reading.done, s.service.Ready()), now, false
 	return s.latest, nil
 }
 
@@ -221,15 +184,16 @@ func (s *scenes) ask(who *auth.Caller) {
 		q, _ := s.service.LookQuorum(ctx, who) // look refuses a caller who may not
 		about <- q
 	}()
-	pulses, err := s.service.Pulses(ctx, who)
+	pulses, _ := s.service.Pulses(ctx, who) // an error is remembered
 	q := <-about
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking, s.news = false, true
-	s.reading = reading{pulses, err, true, q}
+	s.reading = reading{pulses, true, q}
 }
 
-func sceneOf(status calls.Status, r reading, notReady error) *scene {
+// sceneOf arranges a status, for which the store was asked or not.
+func sceneOf(status calls.Status, asked bool, notReady error) *scene {
 	members, joins, sequencers, vitals := tree{}, tree{}, tree{}, tree{}
 	names := tree{}
 	for _, n := range status.Nodes {
@@ -238,11 +202,10 @@ func sceneOf(status calls.Status, r reading, notReady error) *scene {
 		}
 	}
 	for _, m := range status.Members {
-		p := inRing{Watches: m.Watches, Joined: m.Joined, process: r.processOf(m.Pulse)}
-		if machine := calls.MachineOf(r.quorum, m.Owner, calls.HostOf(status.Nodes, m.ID)); machine != nil &&
-			machine.Role == quorum.Voter {
+		p := inRing{Watches: m.Watches, Joined: m.Joined, process: processOf(status, m.Pulse)}
+		if machine := status.MachineOf(m.ID, m.Owner); machine != nil && machine.Role == quorum.Voter {
 			p.Voter = machine.Address
-			p.Last, _, _ = calls.EndsMajority(r.quorum, machine)
+			p.Last, _, _ = calls.EndsMajority(status.Quorum, machine)
 		}
 		members[m.ID] = p
 		if m.Vitals != nil {
@@ -250,63 +213,43 @@ func sceneOf(status calls.Status, r reading, notReady error) *scene {
 		}
 	}
 	for _, j := range status.Joins {
-		joins[j.Joiner] = join{j.Target, j.Phase, r.processOf(j.Pulse)}
+		joins[j.Joiner] = join{j.Target, j.Phase, processOf(status, j.Pulse)}
 	}
 	for _, q := range status.Sequencers {
-		here, nodes := standing{State: q.Here.State, Why: q.Here.Why, Node: -1, Place: q.Here.Place}, tree{}
-		if q.Here.Node != nil {
-			here.Node = *q.Here.Node
-		}
+		nodes := tree{}
 		for node, holder := range q.Nodes {
 			nodes[strconv.FormatInt(node, 10)] = holder
 		}
 		sequencers[q.Name] = tree{
-			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes,
+			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": q.Here, "nodes": nodes,
 			"waiting": q.Waiting,
 			"rules":   rules{q.Allocation, q.Share, q.Drained}, "given": rounded(q.Given),
 		}
 	}
-	f := facts{
-		Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady),
-		NoStore: text(r.err),
+	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries}
+	if notReady != nil {
+		f.NotReady = calls.Why(notReady)
 	}
-	if r.err != nil {
-		f.StoreMS, f.AsOf = milliseconds(status.Store.Answered), milliseconds(status.Store.AsOf)
-	}
-	if !r.done {
-		status.Problems = []calls.Problem{} // that the store does not answer, as it was not asked
+	if asked && !status.Store.Reached {
+		f.Store = &status.Store
 	}
 	all := tree{
 		"facts": f, "problems": status.Problems,
 		"members": members, "vitals": vitals, "joins": joins, "sequencers": sequencers, "names": names,
 	}
-	if r.quorum != nil {
-		all["quorum"] = viewOf(*r.quorum)
+	if status.Quorum != nil {
+		all["quorum"] = quiet(*status.Quorum)
 	}
 	return &scene{status.Position, all}
 }
 
-func (r reading) processOf(p calls.Pulse) process {
-	about := process{Owner: p.Owner}
-	switch {
-	case p.Alive == nil && r.pulses != nil && !p.Fresh:
-		about.Life = "new"
-	case p.Alive == nil && p.Fresh: // this node's own
-		about.Life = "alive"
-	case p.Alive == nil:
-	case !*p.Alive:
-		about.Life = "dead"
-	case p.Fresh:
-		about.Life = "alive"
-	default:
-		about.Life = "late"
-	}
-	if about.Life != "alive" {
+func processOf(s calls.Status, p calls.Pulse) process {
+	about := process{State: s.StateOf(p), Fresh: p.Fresh, Owner: p.Owner}
+	if !p.Fresh {
 		about.AsOf = milliseconds(p.AsOf)
 	}
 	if v := p.Vitals; v != nil {
-		about.Version, about.Addresses, about.Ready, about.Code, about.Why, about.Verdict = v.Version, v.Addresses,
-			&v.Ready, v.Code, v.Why, v.Verdict
+		about.Version, about.Addresses, about.Why = v.Version, v.Addresses, v.Why
 		about.Since = milliseconds(&v.Since)
 	}
 	return about
@@ -347,11 +290,4 @@ func milliseconds(t *time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -226,56 +226,51 @@ func TestStream(t *testing.T) {
 		w := watch(t, h)
 		defer w.end()
 		w.next(`event: view
-data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
-			`"may":true,"members":{"a":{"watches":"b","joined":1,"life":"alive","ready":false},"b":{"watches":"a",` +
-			`"joined":4}},"problems":[],"reset":true,` +
-			`"sequencers":{"orders":{"given":null,"here":{"state":"none","why":"","node":-1,"place":0},` +
-			`"nodes":{"0":"b"},` +
+data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":""},` +
+			`"may":true,"members":{"a":{"watches":"b","joined":1,"state":"not_ready","fresh":true},` +
+			`"b":{"watches":"a","joined":4,"state":"unknown","fresh":false}},"problems":[],"reset":true,` +
+			`"sequencers":{"orders":{"given":null,"here":{"state":"none"},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
 `)
 		w.next("event: view\ndata: " +
-			`{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},` +
-			`"b":{"watches":"a","joined":4,"life":"dead"}},` +
+			`{"members":{"a":{"watches":"b","joined":1,"state":"not_ready","fresh":true,"owner":"host-a"},` +
+			`"b":{"watches":"a","joined":4,"state":"gone","fresh":false}},` +
 			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, ` +
 			`and it is still in the cluster","do":"If nobody stopped it, start it again; the other members remove it ` +
 			`from the cluster.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone",` +
 			`"members":["b"]}],"sequencers":{"orders":{"given":0}}}` + "\n")
 		f.Apply(cluster.PrepareJoin{Joiner: "c"})
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},` +
-			`"joins":{"c":{"target":"b","phase":"prepared","life":"new"}}}` + "\n")
+			`{"facts":{"member":"a","position":7,"entries":7,"not_ready":""},"joins":{"c":{"target":"b",` +
+			`"phase":"prepared","state":"new","fresh":false}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{
 			Sequencer:  "orders",
 			Definition: cluster.Define(firn.Default),
 		}, cluster.Attach{Sequencer: "orders", Member: "b"})
-		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
-			`"sequencers":{"orders":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},` +
-			`"nodes":{"0":"b"},` +
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":""},` +
+			`"sequencers":{"orders":{"given":0,"here":{"state":"none"},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition +
 			`,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
 			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},` +
-			`"members":{"a":{"joined":1,"life":"alive","owner":"host-a","ready":false},"b":null},"problems":[],` +
+			`{"facts":{"member":"a","position":12,"entries":12,"not_ready":""},"joins":{"c":null},` +
+			`"members":{"a":{"joined":1,"state":"not_ready","fresh":true,"owner":"host-a"},"b":null},"problems":[],` +
 			`"sequencers":{"orders":null}}` + "\n")
 		f.Apply(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
-		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
-			`"sequencers":{"origin":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},` +
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":""},` +
+			`"sequencers":{"origin":{"given":0,"here":{"state":"none"},` +
 			`"origin":{"definition":` + definition +
 			`,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
 			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},` +
-			`"sequencers":{"origin":null}}` + "\n")
+			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":""},"sequencers":{"origin":null}}` + "\n")
 		synctest.Wait() // until the read that is due has ended
 		f.Fail(errors.New("the store does not answer"))
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer",` +
-			`"store_ms":946684803000,"as_of":946684803000},` +
+			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","store":{"reached":false,` +
+			`"as_of":"2000-01-01T00:00:03Z","answered":"2000-01-01T00:00:03Z","why":"the store does not answer"}},` +
 			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs",` +
 			`"since":"2000-01-01T00:00:03Z","cause":"the store has not answered it for 4s","do":"Start the store, or ` +
 			`mend the network between it and this node.",` +
@@ -295,20 +290,27 @@ func TestStreamOfAQuorum(t *testing.T) {
 		f.Fail(fmt.Errorf("%w: it waits for ids-2:7420", peer.ErrNotReady))
 		q := servertest.ThreeMachines()
 		q.State.Machines = q.State.Machines[1:]
-		q.State.Machines[1].Leader = true // it was, when it was last heard
 		s := calls.New(f, calls.Options{Quorum: q})
 		w := watch(t, ui.New(s, trusted, ui.Options{}))
 		defer w.end()
 		w.next(`event: view
-data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":""},"may":true,"problems":[],"reset":true}
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"it waits for ids-2:7420"},"may":true,"problems":[{"level":"error","kind":"not_ready","effect":"This node gives no IDs","cause":"it waits for ids-2:7420","do":"Run firn doctor on that machine.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"}],"reset":true}
 `)
 		w.next(`event: view
-data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":"not ready to make IDs: it waits for ids-2:7420"},` +
-			`"quorum":{"self":"ids-1:7420","waiting":"","lost":"","machines":[` +
-			`{"address":"ids-2:7420","why":"","role":"learner","leader":false,"behind":345,"size":2097152,` +
-			`"log_size":4194304,"clock_ms":-250,"fsync_ms":210,"version":"v1.4.0","etcd":"3.7.3",` +
-			`"doing":"catches up"},` +
-			`{"address":"ids-3:7420","why":"connection refused","role":"voter","leader":false,"behind":1345,"size":0,"log_size":0,"clock_ms":0,"fsync_ms":0,"version":"","etcd":"","doing":""}]}}
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"it waits for ids-2:7420","store":{"reached":false,"why":"not ready to make IDs: it waits for ids-2:7420"}},` +
+			`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does ` +
+			`not answer it","do":"Start the store, or mend the network between it and this node.",` +
+			`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"not ready to make ` +
+			`IDs: it waits for ids-2:7420"},` +
+			`{"level":"warning","kind":"quorum","effect":"The quorum can lose no other machine","cause":"1 of 1 ` +
+			`machines is down (ids-3)","do":"Start it, or replace it: firn quorum replace.",` +
+			`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#quorum"}],` +
+			`"quorum":{"cluster":"5f0c3a9be1d24c77","self":"ids-1:7420","majority":true,"record":["ids-1:7420",` +
+			`"ids-2:7420","ids-3:7420"],"machines":[` +
+			`{"address":"ids-2:7420","role":"learner","leader":false,"index":0,"behind":345,"size":2097152,` +
+			`"in_use":0,"log_size":4194304,"version":"v1.4.0","etcd":"3.7.3","clock_ns":-250000000,"rtt_ns":0,` +
+			`"fsync_ns":210000000,"doing":"catches up"},` +
+			`{"address":"ids-3:7420","error":"connection refused","role":"voter","leader":false,"index":0,"behind":1345,"size":0,"in_use":0,"log_size":0,"version":"","etcd":"","clock_ns":0,"rtt_ns":0,"fsync_ns":0}]}}
 `)
 		s.Drain()
 		w.next("event: end\ndata: " +

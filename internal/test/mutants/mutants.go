@@ -1661,7 +1661,7 @@ var mutants = []mutant{
 	},
 	{
 		"the dashboard does not know that a machine is lost", "internal/service/calls/look.go",
-		"return s.statusOf(v, r, q), nil", "return s.statusOf(v, r, nil), nil",
+		"return s.statusOf(s.member.Value(), r, q), nil", "return s.statusOf(s.member.Value(), r, nil), nil",
 		"./internal/service/ui", "^TestProblemsOfTheQuorum$",
 	},
 	{

@@ -49,17 +49,12 @@ function look(model) {
   return { self: model.facts.member, marked: pointed ?? kept, fresh: (id) => model.fresh(id), faint: model.members.size > much };
 }
 
-// whyNot is why the node is not ready, without what the words before it say.
-const whyNot = (facts) => facts.not_ready.replace(/^not ready to make IDs: /, "");
-
 // drawProblems draws the line of what is wrong.
 const few = 3;
 function drawProblems() {
-  const { problems, facts, lost } = live;
+  const { problems, lost } = live;
   const all = [...problems];
   if (mixture() !== "") all.unshift({ level: "error", effect: mixture() });
-  if (facts.no_store && !all.some((p) => p.level === "error")) all.unshift({ level: "error", effect: "Nothing is confirmed", since: facts.store_ms, cause: "the store does not answer this node", detail: facts.no_store });
-  if (facts.not_ready && !all.some((p) => p.level === "error")) all.unshift({ level: "error", effect: "This node gives no IDs", cause: whyNot(facts) });
   const key = JSON.stringify([all, lost]);
   if (key === problemsFor) return;
   problemsFor = key;
@@ -152,7 +147,7 @@ function drawFacts() {
   const count = (kind) => states.filter((k) => k === kind).length;
   const parts = [];
   if (live.joins.size) parts.push(`${number(live.joins.size)} joining`);
-  const fresh = [...live.members.values()].filter((m) => m.life === "new").length;
+  const fresh = [...live.members.values()].filter((m) => m.state === "new").length;
   if (fresh && doubt === null) parts.push(`${number(fresh)} new`);
   if (count("bad")) parts.push(`${number(count("bad"))} not ready`);
   if (count("doubt")) parts.push(`${number(count("doubt"))} not confirmed`);
@@ -160,18 +155,18 @@ function drawFacts() {
   const nobody = live.members.size === 0;
   say($("ready"), live.lost ? "Not known" : facts.not_ready ? "Not ready" : "Ready");
   set($("tile-ready"), "data-state", live.lost ? "doubt" : facts.not_ready ? "bad" : "good");
-  say($("ready-why"), live.lost ? since : whyNot(facts) || "giving IDs");
+  say($("ready-why"), live.lost ? since : facts.not_ready || "giving IDs");
   say($("members-count"), nobody && doubt !== null ? "–" : number(live.members.size));
   say($("members-note"), parts.join(", ") || (nobody ? (doubt === null ? "" : "not known") : alone ? "alone, ready" : "all ready"));
   const entry = history.latest;
   say($("position"), entry?.at ? history.timeOf(entry) : "not known");
   say($("position-note"), `${entry ? `${entryText(entry)} · ` : ""}position ${number(facts.position)}`);
-  say($("store"), live.lost ? "Not known" : facts.no_store ? "Out of reach" : "Reachable");
-  set($("tile-store"), "data-state", live.lost ? "doubt" : facts.no_store ? "bad" : "good");
-  say($("store-why"), live.lost ? since : facts.no_store ? `${facts.store_ms ? `since ${clock(facts.store_ms)}: ` : ""}${facts.no_store}` : "it answered the last read");
+  say($("store"), live.lost ? "Not known" : facts.store ? "Out of reach" : "Reachable");
+  set($("tile-store"), "data-state", live.lost ? "doubt" : facts.store ? "bad" : "good");
+  say($("store-why"), live.lost ? since : facts.store ? `${facts.store.answered ? `since ${clock(facts.store.answered)}: ` : ""}${facts.store.why ?? "no answer"}` : "it answered the last read");
   const self = live.members.get(facts.member);
   say($("node"), self?.owner ? self.owner : facts.member);
-  document.title = `${live.problems.some((p) => p.level === "error") || facts.not_ready ? "✕ " : ""}firn · ${self?.owner || "dashboard"}`;
+  document.title = `${live.problems.some((p) => p.level === "error") ? "✕ " : ""}firn · ${self?.owner || "dashboard"}`;
   const past = history.past;
   document.documentElement.toggleAttribute("data-past", Boolean(past));
   $("past").toggleAttribute("hidden", !past);

@@ -4,8 +4,8 @@ import { colourAll, names } from "./words.js";
 
 export class Model {
   constructor() {
-    this.facts = { member: "", position: 0, entries: 0, not_ready: "", no_store: "" };
-    this.members = new Map(); // id: {watches, joined, life, owner, as_of, version, addresses, since, ready, code, why, verdict}
+    this.facts = { member: "", position: 0, entries: 0, not_ready: "" }; // and store: {as_of, answered, why} while it does not answer
+    this.members = new Map(); // id: {watches, joined, state, fresh, owner, as_of, version, addresses, since, why}
     this.joins = new Map(); // id: {target, phase, and as of a member}
     this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, rules: {allocation, share, drained}}
     this.vitals = new Map(); // id: {rate, given, offset, left, rtt}, rounded
@@ -25,13 +25,13 @@ export class Model {
 
   // doubt is since when nothing is confirmed, in milliseconds, 0 if that is not known; null: it is confirmed.
   get doubt() {
-    return this.lost ?? (this.facts.no_store ? (this.facts.as_of ?? 0) : null);
+    return this.lost ?? (this.facts.store ? Date.parse(this.facts.store.as_of) || 0 : null);
   }
 
   // fresh tells whether a member is confirmed to live, now or at that position.
   fresh(id) {
     if (!this.past && this.doubt !== null && (this.lost !== null || id !== this.facts.member)) return false; // a node knows of itself
-    return this.past || ((this.members.get(id) ?? this.joins.get(id))?.life === "alive");
+    return this.past || (this.members.get(id) ?? this.joins.get(id))?.fresh === true;
   }
 
   // apply applies a patch to the model, and returns what has changed.
@@ -46,7 +46,7 @@ export class Model {
       dirty.peers = true;
     }
     if (patch.facts) {
-      dirty.peers ||= patch.facts.member !== this.facts.member || patch.facts.no_store !== this.facts.no_store;
+      dirty.peers ||= patch.facts.member !== this.facts.member || !patch.facts.store !== !this.facts.store;
       this.facts = patch.facts;
       dirty.facts = true;
     }
@@ -106,7 +106,7 @@ export class Model {
   change(name, change) {
     let q = this.sequencers.get(name);
     if (change.origin || !q) {
-      q = { ...change.origin, name, here: { state: "none", node: -1, place: 0, why: "" }, nodes: new Map(), waiting: [] };
+      q = { ...change.origin, name, here: { state: "none" }, nodes: new Map(), waiting: [] };
       this.sequencers.set(name, q);
     }
     if (change.here) q.here = change.here;

@@ -155,7 +155,7 @@ export class Nodes {
     set(row.tr, "data-state", state.kind);
     say(row.state, state.text);
     set(row.state, "title", state.title ?? state.text);
-    say(row.rate, m.life === "dead" ? "–" : known(signs.rate, rate)); // none comes from who is gone
+    say(row.rate, m.state === "gone" ? "–" : known(signs.rate, rate)); // none comes from who is gone
     say(row.cells.given, known(signs.given, rate));
     say(row.clock, known(signs.offset, offset));
     say(row.cells.left, known(signs.left, (s) => (s < 0 ? "passed" : span(s * 1000))));

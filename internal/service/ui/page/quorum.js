@@ -3,9 +3,6 @@
 import { $, h, say } from "./dom.js";
 import { bytes, number, plural, span } from "./words.js";
 
-const slowSync = 50; // ms
-const farClock = 1000; // ms
-
 const badge = (text, kind) => h("span", { class: `badge ${kind ?? ""}` }, text);
 
 export class Quorum {
@@ -20,33 +17,34 @@ export class Quorum {
     const key = JSON.stringify(quorum);
     if (!quorum || this.shown === key) return;
     this.shown = key;
-    const { machines, lost, waiting } = quorum;
-    const reached = machines.filter((m) => !m.why).length;
+    const { machines, waiting } = quorum;
+    const reached = machines.filter((m) => !m.error).length;
     say($("quorum-note"), `${number(reached)} of ${plural(machines.length, "machine", "machines")} can be reached from here.`);
-    say($("quorum-why"), waiting ? `This node waits: ${waiting}.` : lost ? `Nodes give IDs up to their horizons, and nothing can be written: ${lost}.` : "");
+    say($("quorum-why"), waiting ? `This node waits: ${waiting}.` : "");
     this.list.replaceChildren(...machines.map((m) => machine(m, m.address === quorum.self)));
   }
 }
 
 function machine(m, self) {
   const badges = [];
-  if (m.why) badges.push(badge("✕ unreachable", "bad"));
+  if (m.error) badges.push(badge("✕ unreachable", "bad"));
   if (m.leader) badges.push(badge("leader", "accent"));
-  if (m.role && !m.why) badges.push(badge(m.role, m.role === "voter" ? "" : "warn"));
+  if (m.role && !m.error) badges.push(badge(m.role, m.role === "voter" ? "" : "warn"));
   if (self) badges.push(badge("this machine"));
   const facts = [];
-  const fact = (term, text, bad) => facts.push(h("dt", {}, term), h("dd", { class: bad ? "far" : null }, text));
-  if (m.why) fact("Error", m.why, true);
-  if (m.behind) fact("Behind", `${m.why ? "at least " : ""}${plural(m.behind, "entry", "entries")}`);
-  if (!m.why) {
+  const fact = (term, text, bad) => facts.push(h("dt", {}, term), h("dd", { class: bad ? "bad" : null }, text));
+  if (m.error) fact("Error", m.error, true);
+  if (m.behind) fact("Behind", `${m.error ? "at least " : ""}${plural(m.behind, "entry", "entries")}`);
+  if (!m.error) {
     if (!m.behind && m.size) fact("Behind", "nothing");
     if (m.size) fact("Data", `${bytes(m.size)}, log ${bytes(m.log_size)}`);
-    if (m.fsync_ms) fact("Disk sync", `${m.fsync_ms < 10 ? m.fsync_ms.toFixed(1) : number(m.fsync_ms)} ms`, m.fsync_ms > slowSync);
-    if (!self) fact("Clock", Math.abs(m.clock_ms) < 1 ? "as this node’s" : `${span(m.clock_ms)} ${m.clock_ms < 0 ? "behind" : "ahead of"} this node’s`, Math.abs(m.clock_ms) > farClock);
+    const [sync, ahead] = [m.fsync_ns / 1e6, m.clock_ns / 1e6];
+    if (sync) fact("Disk sync", `${sync < 10 ? sync.toFixed(1) : number(sync)} ms`);
+    if (!self) fact("Clock", Math.abs(ahead) < 1 ? "as this node’s" : `${span(ahead)} ${ahead < 0 ? "behind" : "ahead of"} this node’s`);
     fact("Version", [m.version, m.etcd && `etcd ${m.etcd}`].filter(Boolean).join(", "));
     if (m.doing) fact("Status", m.doing);
   }
-  return h("li", { "data-machine": m.address, "data-state": m.why ? "bad" : "good" },
+  return h("li", { "data-machine": m.address, "data-state": m.error ? "bad" : "good" },
     h("h3", {}, h("span", { class: "lamp", "aria-hidden": "true" }), h("code", {}, m.address)),
     badges.length ? h("p", { class: "badges" }, badges) : "", h("dl", {}, facts));
 }

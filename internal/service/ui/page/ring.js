@@ -133,10 +133,10 @@ export class Ring {
       const [x, y] = this.spots.get(id);
       g.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
       if (what.join) {
-        g.setAttribute("class", `joiner ${what.join.phase}${what.join.life === "dead" ? " dead" : ""}${id === this.self ? " self" : ""}`);
+        g.setAttribute("class", `joiner ${what.join.phase}${what.join.state === "gone" ? " dead" : ""}${id === this.self ? " self" : ""}`);
         this.name(g, id, "", [x, y], 15, ring.length <= named);
       } else {
-        g.setAttribute("class", `peer ${what.peer.life === "dead" && model.doubt === null ? "dead" : model.fresh(id) ? "alive" : "doubt"}${id === this.self ? " self" : ""}`);
+        g.setAttribute("class", `peer ${what.peer.state === "gone" && model.doubt === null ? "dead" : model.fresh(id) ? "alive" : "doubt"}${id === this.self ? " self" : ""}`);
         g.style.setProperty("--hue", colourOf(id));
         set(g.querySelector(".dot"), "r", size);
         set(g.querySelector(".halo"), "r", size + 5);
@@ -220,7 +220,7 @@ export class Ring {
     draw.stroke();
     draw.lineWidth = 2;
     for (const id of ring) {
-      const dead = model.members.get(id)?.life === "dead";
+      const dead = model.members.get(id)?.state === "gone";
       const hollow = dead || !model.fresh(id);
       draw.beginPath(); // a path of its own for each is a lot cheaper than one for all
       draw.arc(...this.spots.get(id), dead ? 5 : hollow ? 3.5 : 4.5, 0, 7);
@@ -241,13 +241,13 @@ export class Ring {
   }
 
   middle(model, ring) {
-    const dead = [...model.members.values()].filter((m) => m.life === "dead").length;
+    const dead = [...model.members.values()].filter((m) => m.state === "gone").length;
     say(this.count, ring.length === 0 && model.doubt !== null ? "–" : number(ring.length));
     say(this.note, ring.length === 1 ? "member, alone" : "members");
     const more = [];
     if (model.joins.size > 0) more.push(`${number(model.joins.size)} joining`);
     if (dead > 0) more.push(`${number(dead)} gone`);
-    const doubt = ring.filter((id) => !model.fresh(id) && model.members.get(id).life !== "new").length - dead;
+    const doubt = ring.filter((id) => !model.fresh(id) && model.members.get(id).state !== "new").length - dead;
     if (model.doubt !== null && !model.past) more.splice(0, more.length, `not confirmed${model.doubt ? ` since ${clock(model.doubt)}` : ""}`);
     else if (doubt > 0) more.push(`${number(doubt)} not confirmed`);
     say(this.note2, more.join(", "));

@@ -99,13 +99,13 @@ export function stateOf(id, m, model) {
   const since = (at) => (at ? ` since ${clock(at)}` : "");
   if (model.past) return { kind: "", text: m.phase ? `join ${m.phase}` : "", rank: 5 };
   if (model.doubt !== null && !(model.lost === null && id === model.facts.member)) return { kind: "doubt", text: `not confirmed${since(model.doubt)}`, rank: 3 };
-  if (m.life === "dead") return { kind: "bad", text: `gone${since(m.as_of)}`, title: `There is no pulse${since(m.as_of)}.`, rank: 0 };
-  if (m.life === "late") return { kind: "doubt", text: `late${since(m.as_of)}`, title: `The pulse is overdue${m.as_of ? `; the last one was written at ${clock(m.as_of)}` : ""}.`, rank: 2 };
-  if (m.life === "new") return { kind: "", text: "new", title: "It has come or left since the pulses were read.", rank: 4 };
-  if (m.life !== "alive") return { kind: "doubt", text: "not known yet", rank: 3 };
-  if (m.ready === false) return { kind: "bad", text: m.code && m.code !== "not_ready" ? `not ready: ${m.code}` : "not ready", title: m.why, rank: 1 };
+  if (m.state === "gone") return { kind: "bad", text: `gone${since(m.as_of)}`, title: `There is no pulse${since(m.as_of)}.`, rank: 0 };
+  if (m.state === "late") return { kind: "doubt", text: `late${since(m.as_of)}`, title: `The pulse is overdue${m.as_of ? `; the last one was written at ${clock(m.as_of)}` : ""}.`, rank: 2 };
+  if (m.state === "new") return { kind: "", text: "new", title: "It has come or left since the pulses were read.", rank: 4 };
+  if (!m.fresh) return { kind: "doubt", text: "not known yet", rank: 3 };
+  if (!["ready", "alive"].includes(m.state)) return { kind: "bad", text: m.state === "not_ready" ? "not ready" : `not ready: ${m.state}`, title: m.why, rank: 1 };
   if (m.phase) return { kind: "doubt", text: `join ${m.phase}`, rank: 4 };
-  return { kind: "good", text: m.ready ? "ready" : "alive", rank: 5 };
+  return { kind: "good", text: m.state, rank: 5 };
 }
 
 export const moment = (text) => text.replace("T", " ").replace("Z", " UTC");
