@@ -11,7 +11,8 @@ import (
 func TestSettingsOfPools(t *testing.T) {
 	var log logtest.Journal
 	s, err := Config{
-		URL: "postgres://app@127.0.0.1/app?pool_max_conns=10&default_query_exec_mode=exec&statement_timeout=5s&application_name=orders",
+		URL: "postgres://app@127.0.0.1/app?pool_max_conns=10&default_query_exec_mode=exec" +
+			"&statement_timeout=5s&application_name=orders",
 
 		Logger: log.Logger(),
 	}.settings()

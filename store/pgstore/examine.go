@@ -64,11 +64,15 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 		Who        string
 	}
 	_, err = s.read(ctx, "read", func(m *message) {
-		one(m, &found, `SELECT (SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r') AS size,
+		one(m, &found, `SELECT (SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
+			WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r') AS size,
 			(SELECT string_agg(name || ' (' || "right" || ')', ', ') FROM unnest(ARRAY[`+names+`]) AS name,
-				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right" WHERE NOT has_table_privilege(name, "right")) AS missing,
-			`+oldest+` AS oldest, coalesce((SELECT format('process %s, "%s", %s', pid, application_name, state) FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right"
+					WHERE NOT has_table_privilege(name, "right")) AS missing,
+			`+oldest+` AS oldest, coalesce((SELECT format('process %s, "%s", %s', pid, application_name, state)
+				FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid()
+					AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
 				ORDER BY xact_start LIMIT 1), 'a prepared one') AS who,
 			(SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE schemaname = current_schema()) AS dead`, nil)
 	})
@@ -116,8 +120,10 @@ func (s *Store) examineServer(ctx context.Context, config *pgx.ConnConfig,
 		Connections, MaxConns int64
 	}
 	err = exec(ctx, conn, func(m *message) {
-		one(m, &found, `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby, current_setting('synchronous_standby_names') AS synchronous,
-			(SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database) AS connections, current_setting('max_connections')::bigint AS max_conns`, nil)
+		one(m, &found, `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
+			current_setting('synchronous_standby_names') AS synchronous,
+			(SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database) AS connections,
+				current_setting('max_connections')::bigint AS max_conns`, nil)
 	})
 	if err != nil {
 		r.Err = err

@@ -112,7 +112,8 @@ func translate(txn store.Txn) (verdict, func(*message), error) {
 		for i, c := range txn.If {
 			wanted[i] = "(" + v.bind(binary(c.Key)) + "::bytea, " + v.bind(int64(c.Version)) + "::bigint)"
 		}
-		cases = append(cases, fmt.Sprintf(`EXISTS (SELECT FROM (VALUES %s) AS wanted (key, version) LEFT JOIN keys USING (key)
+		cases = append(cases, fmt.Sprintf(`EXISTS (SELECT FROM (VALUES %s) AS wanted (key, version)
+			LEFT JOIN keys USING (key)
 			WHERE coalesce(keys.version, 0) <> wanted.version) THEN %d`, strings.Join(wanted, ", "), conflict))
 	}
 	var puts, values, deletes [][]byte
@@ -150,9 +151,11 @@ func translate(txn store.Txn) (verdict, func(*message), error) {
 		if len(puts) > 0 {
 			m.do(`INSERT INTO keys (key, value, version, created, session)
 				SELECT put.key, put.value, revision, revision, put.session
-				FROM `+fromLatest+`, unnest(@keys::bytea[], @values::bytea[], @sessions::bigint[]) AS put (key, value, session)
+				FROM `+fromLatest+`,
+					unnest(@keys::bytea[], @values::bytea[], @sessions::bigint[]) AS put (key, value, session)
 				WHERE verdict = 0
-				ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = excluded.session`,
+				ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version,
+					session = excluded.session`,
 				args{"keys": puts, "values": values, "sessions": owners})
 		}
 	}, nil

@@ -125,7 +125,8 @@ func (s *Store) readLog(ctx context.Context, after store.Position, last mark, li
 	}
 	now, err := s.read(ctx, call, func(m *message) {
 		one(m, &checkpoint, `SELECT version, position, CASE WHEN position > @after THEN value END AS value,
-			position >= @last OR EXISTS (SELECT FROM log WHERE position = @last AND id = @id) AS continues FROM checkpoint`, a)
+			position >= @last OR EXISTS (SELECT FROM log WHERE position = @last AND id = @id) AS continues
+				FROM checkpoint`, a)
 		several(m, &entries, `SELECT position, id, data FROM log
 			WHERE position > greatest(@after, (SELECT position FROM checkpoint)) ORDER BY position LIMIT @most`, a)
 	})

@@ -171,9 +171,11 @@ func (s *Store) apply(ctx context.Context, verdict verdict, then func(*message))
 		a := args{"identity": s.known.identity, "revision": s.known.revision}
 		maps.Copy(a, verdict.args)
 		maybe(m, &found, fmt.Sprintf(`UPDATE latest SET revision = revision + 1, verdict = CASE
-				WHEN NOT EXISTS (SELECT FROM head WHERE identity::text = @identity) OR revision < @revision OR NOT (%s) THEN %d ELSE %s END
+				WHEN NOT EXISTS (SELECT FROM head WHERE identity::text = @identity)
+					OR revision < @revision OR NOT (%s) THEN %d ELSE %s END
 			WHERE revision = (SELECT max(revision) FROM latest)
-			RETURNING revision, (SELECT identity::text FROM head), verdict, (SELECT version FROM checkpoint) AS checkpoint,
+			RETURNING revision, (SELECT identity::text FROM head), verdict,
+				(SELECT version FROM checkpoint) AS checkpoint,
 				(SELECT position FROM checkpoint) AS trimmed`, intact, lost, verdict.sql), a)
 		then(m)
 	}, func() error {

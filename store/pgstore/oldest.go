@@ -7,7 +7,8 @@ import "time"
 // only prepared ones, unless it has the role pg_read_all_stats.
 const oldest = `(SELECT coalesce(max(extract(epoch FROM clock_timestamp() - since) * 1000), 0)::bigint FROM (
 	SELECT xact_start AS since FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+		WHERE datname = current_database() AND pid <> pg_backend_pid()
+			AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
 	UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()) AS open)`
 
 // oldestEvery is how often a client asks for it.

@@ -47,8 +47,8 @@ SELECT pg_advisory_xact_lock(hashtext('{schema}'));
 CREATE SCHEMA IF NOT EXISTS "{schema}";
 SET LOCAL search_path = "{schema}";
 
--- One row, which hardly ever changes. Every transaction locks it first, so that transactions take revisions in the order
--- in which they commit.
+-- One row, which hardly ever changes. Every transaction locks it first, so that
+-- transactions take revisions in the order in which they commit.
 CREATE TABLE IF NOT EXISTS head (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   format integer NOT NULL,   -- of these tables

@@ -93,7 +93,8 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 	}
 	asked := time.Now()
 	w, _, err := s.apply(ctx, always, func(m *message) {
-		m.do(`INSERT INTO sessions (id, ttl, expires) SELECT revision, @ttl::bigint, clock_timestamp() + @ttl::bigint * interval '1 ms'
+		m.do(`INSERT INTO sessions (id, ttl, expires) SELECT revision, @ttl::bigint,
+			clock_timestamp() + @ttl::bigint * interval '1 ms'
 			FROM `+fromLatest+` WHERE verdict = 0`, args{"ttl": ttl.Milliseconds()})
 	})
 	if err != nil {

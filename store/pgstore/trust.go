@@ -27,8 +27,10 @@ const breaks = `concat_ws(', ',
 // that one that is gone does not take up a connection for hours.
 const prepare = `SET search_path = "%[1]s"; SET bytea_output = hex;
 SET client_min_messages = warning;
-SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 25000;
-SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
+SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
+SET tcp_user_timeout = 25000;
+SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+	WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
 SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d`
 
@@ -47,8 +49,10 @@ func (s *Store) trust(ctx context.Context, conn *pgx.Conn) error {
 		for sql := range strings.SplitSeq(fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds()), ";") {
 			m.do(sql, nil)
 		}
-		one(m, &server, `SELECT current_setting('server_version_num')::bigint AS number, pg_is_in_recovery() AS standby, pg_backend_pid()::bigint AS pid, `+breaks+` AS breaks,
-			(SELECT string_agg(name, ', ') FROM unnest(ARRAY[`+names+`]) AS name WHERE to_regclass(quote_ident(@schema) || '.' || name) IS NULL) AS missing,
+		one(m, &server, `SELECT current_setting('server_version_num')::bigint AS number,
+			pg_is_in_recovery() AS standby, pg_backend_pid()::bigint AS pid, `+breaks+` AS breaks,
+			(SELECT string_agg(name, ', ') FROM unnest(ARRAY[`+names+`]) AS name
+				WHERE to_regclass(quote_ident(@schema) || '.' || name) IS NULL) AS missing,
 			to_regclass(quote_ident(@schema) || '.head') IS NOT NULL AS head`, args{"schema": s.Schema})
 	})
 	if err != nil {
@@ -127,12 +131,15 @@ type state struct {
 
 func (s *Store) look(ctx context.Context, conn *pgx.Conn) (now state, err error) {
 	err = exec(ctx, conn, func(m *message) {
-		one(m, &now, `SELECT coalesce(revision, 0) AS revision, coalesce(identity::text, '') AS identity, coalesce(origin, '') AS origin,
+		one(m, &now, `SELECT coalesce(revision, 0) AS revision, coalesce(identity::text, '') AS identity,
+			coalesce(origin, '') AS origin,
 			`+origin+` AS actual, (SELECT value FROM keys WHERE key = @floor) AS floor,
 			concat_ws(', ', CASE WHEN identity IS NULL THEN 'head' END, CASE WHEN revision IS NULL THEN 'latest' END,
-				CASE WHEN NOT EXISTS (SELECT FROM keys WHERE key = '') THEN 'keys' END, CASE WHEN NOT EXISTS (SELECT FROM log WHERE position = 0) THEN 'log' END,
+				CASE WHEN NOT EXISTS (SELECT FROM keys WHERE key = '') THEN 'keys' END,
+				CASE WHEN NOT EXISTS (SELECT FROM log WHERE position = 0) THEN 'log' END,
 				CASE WHEN NOT EXISTS (SELECT FROM checkpoint) THEN 'checkpoint' END) AS emptied
-			FROM (SELECT) AS one LEFT JOIN head ON true LEFT JOIN `+fromLatest+` ON true`, args{"floor": binary(floor.Key)})
+			FROM (SELECT) AS one LEFT JOIN head ON true LEFT JOIN `+fromLatest+` ON true`,
+			args{"floor": binary(floor.Key)})
 	})
 	return now, err
 }
@@ -209,11 +216,14 @@ func (s *Store) renew(ctx context.Context, conn *pgx.Conn, from state, why strin
 			"INSERT INTO checkpoint (position, version, value) SELECT 0, 0, '' WHERE " + guard +
 				" ON CONFLICT DO NOTHING",
 			`WITH former AS (DELETE FROM latest WHERE ` + guard + ` RETURNING revision)
-				INSERT INTO latest (revision, verdict) SELECT @ahead + greatest(@known, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(revision) FROM former),
-					(SELECT max(version) FROM keys), (SELECT max(position) FROM log), (SELECT max(version) FROM checkpoint)), 0 WHERE ` + guard,
+				INSERT INTO latest (revision, verdict) SELECT @ahead + greatest(@known,
+					(extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(revision) FROM former),
+					(SELECT max(version) FROM keys), (SELECT max(position) FROM log),
+					(SELECT max(version) FROM checkpoint)), 0 WHERE ` + guard,
 			"INSERT INTO keys (key, value, version, created) SELECT '', '', revision, revision FROM latest WHERE " +
 				guard + " ON CONFLICT DO NOTHING",
-			`INSERT INTO keys (key, value, version, created) SELECT @key::bytea, @value::bytea, revision, revision FROM latest WHERE ` + guard + `
+			`INSERT INTO keys (key, value, version, created) SELECT @key::bytea, @value::bytea, revision, revision
+				FROM latest WHERE ` + guard + `
 				ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = NULL`,
 			"SELECT pg_notify(current_schema(), '')",
 		} {

@@ -94,7 +94,6 @@ func (q *Quorum) Status(ctx context.Context) Status {
 	}
 	var most uint64
 	members, record := membersOf(answers)
-	voters, live := 0, 0
 	status.Record = record
 	for _, address := range machines {
 		a := q.said[address]
@@ -123,6 +122,13 @@ func (q *Quorum) Status(ctx context.Context) Status {
 			status.Machines[i].Behind = most - m.Index
 		}
 	}
+	status.Majority = majorityRuns(members, answers)
+	return status
+}
+
+// majorityRuns reports whether a majority of the voters answers that it runs.
+func majorityRuns(members []plan.Member, answers map[string]answer) bool {
+	voters, live := 0, 0
 	for _, m := range members {
 		if !m.Learner {
 			voters++
@@ -131,8 +137,7 @@ func (q *Quorum) Status(ctx context.Context) Status {
 			}
 		}
 	}
-	status.Majority = 2*live > voters
-	return status
+	return 2*live > voters
 }
 
 // membersOf returns the members, and the record, as that machine knows them that knows most.

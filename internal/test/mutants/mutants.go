@@ -730,12 +730,12 @@ var mutants = []mutant{
 		"./store/quorum", "^TestSide$",
 	},
 	{
-		"a log is taken to end with what was applied", "store/quorum/server.go",
+		"a log is taken to end with what was applied", "store/quorum/serve.go",
 		"	q.index, q.member = index, member\n", "	q.index, q.member = min(index, q.index), member\n",
 		"./store/quorum", "^TestUncommittedEnd$",
 	},
 	{
-		"a machine keeps what may be replaced", "store/quorum/server.go",
+		"a machine keeps what may be replaced", "store/quorum/serve.go",
 		"s.sample() //", "s.applied = []uint64{q.index} //",
 		"./store/quorum", "^TestUncommittedEnd$",
 	},
