@@ -39,7 +39,7 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := newID()
+	id := m.options.ID()
 	l := &incarnation{
 		id: id, session: session, holder: fence.NewHolder(id), losses: m.losses.Load(),
 		since: time.Unix(0, m.options.Clock.Wall()),

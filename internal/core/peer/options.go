@@ -55,6 +55,9 @@ type Options struct {
 	// is for tests.
 	Start func(nodes cluster.Range) int64
 
+	// ID returns the member ID of the next incarnation. Nil: a fresh one. It is for tests.
+	ID func() string
+
 	// Vitals supplies the vital signs that the pulse shows besides those that the member fills in itself: Left,
 	// Offset and RoundTrip. It must not call the member's methods that ask the store. Nil: none.
 	Vitals func() Vitals
@@ -67,6 +70,9 @@ func (o Options) withDefaults() Options {
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, DefaultCheckpointEvery)
 	if o.Start == nil {
 		o.Start = func(nodes cluster.Range) int64 { return nodes.From + rand.N(nodes.Size()) }
+	}
+	if o.ID == nil {
+		o.ID = newID
 	}
 	if o.Clock == nil {
 		o.Clock = firn.NewSteadyClock(0)

@@ -14,27 +14,25 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/throttle"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/logtest"
 	"github.com/firn-id/firn/internal/test/servertest"
 )
 
-// obedient does what an administrator asks for, or returns its error.
-type obedient struct {
-	*servertest.Member
-	err error
+// withOrders returns a member of a cluster with one sequencer.
+func withOrders(t *testing.T) *servertest.Told {
+	t.Helper()
+	return servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"},
+		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)})
 }
-
-func (o obedient) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
-	return true, o.err
-}
-func (o obedient) Destroy(context.Context, string) error { return o.err }
 
 // audited is a service and its audit trail.
-func audited(m calls.Member) (*calls.Service, *logtest.Journal, *throttle.Log) {
+func audited(m *peer.Member) (*calls.Service, *logtest.Journal, *throttle.Log) {
 	var written logtest.Journal
 	log := throttle.New(written.Logger())
 	return calls.New(m, calls.Options{Audit: log, Default: new(servertest.Issuer)}), &written, log
@@ -79,7 +77,7 @@ func twoCallers(t *testing.T) (operator, shop *auth.Caller) {
 func TestAuditTrail(t *testing.T) {
 	operator, shop := twoCallers(t)
 	from := calls.Origin{Protocol: "http", Remote: "10.0.0.7:4711"}
-	fine, trail, _ := audited(obedient{Member: new(servertest.Member)})
+	fine, trail, _ := audited(withOrders(t).Member)
 	for _, tt := range []struct {
 		what string
 		do   func(context.Context) error
@@ -148,7 +146,9 @@ func TestAuditTrail(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.what, got, tt.want)
 		}
 	}
-	broken, trail, _ := audited(obedient{Member: new(servertest.Member), err: errors.New("surprise")})
+	failing := withOrders(t)
+	failing.Fail(errors.New("surprise"))
+	broken, trail, _ := audited(failing.Member)
 	if _, err := broken.Destroy(t.Context(), operator, "orders"); err == nil {
 		t.Error("it was destroyed")
 	}
@@ -164,10 +164,10 @@ func TestAuditTrail(t *testing.T) {
 func TestNothingHidesInTheTrail(t *testing.T) {
 	operator, _ := twoCallers(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, trail, log := audited(obedient{Member: new(servertest.Member)})
+		s, trail, log := audited(withOrders(t).Member)
 		from := calls.Origin{Protocol: "http", Remote: "10.0.0.7:4711"}
 		for range 10 * throttle.First {
-			_, _ = s.Attach(from.In(t.Context()), operator, "orders")
+			_, _ = s.Attach(from.In(t.Context()), operator, "nothing")
 		}
 		if _, err := s.Destroy(from.In(t.Context()), operator, "orders"); err != nil {
 			t.Error(err)
@@ -208,7 +208,7 @@ func TestNothingHidesInTheTrail(t *testing.T) {
 func TestAuditTrailOfAFlood(t *testing.T) {
 	operator, shop := twoCallers(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, trail, log := audited(obedient{Member: new(servertest.Member)})
+		s, trail, log := audited(withOrders(t).Member)
 		const refused = 7200
 		for i := range refused {
 			from := calls.Origin{Protocol: "http", Remote: fmt.Sprintf("10.0.%d.%d:4711", i/250, i%250)}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -19,29 +20,37 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 )
 
-// slow takes for ever to create the sequencers of one prefix of names, and notes the quotas of others.
+// slow is a store that takes for ever to write that sequencers of one prefix of names are created, and notes the quotas
+// of others.
 type slow struct {
-	servertest.Member
+	*memstore.Client
 	mu     sync.Mutex
 	begun  int
 	quotas []cluster.Quota
 }
 
-func (m *slow) Create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if strings.HasPrefix(name, "inv-") {
-		m.begun++
-		m.mu.Unlock()
-		<-ctx.Done()
-		m.mu.Lock()
-		return false, ctx.Err()
+func (s *slow) Append(ctx context.Context, id string, data []byte) (store.Position, error) {
+	e, err := cluster.Decode(1, data)
+	if err != nil {
+		return 0, err
 	}
-	m.quotas = quotas
-	m.Apply(cluster.CreateSequencer{Sequencer: name, Definition: d})
-	return true, nil
+	if c, ok := e.Command.(cluster.CreateSequencer); ok {
+		s.mu.Lock()
+		if !strings.HasPrefix(c.Sequencer, "inv-") {
+			s.quotas = c.Quotas
+			s.mu.Unlock()
+		} else {
+			s.begun++
+			s.mu.Unlock()
+			<-ctx.Done()
+			return 0, fmt.Errorf("%w: %w", store.ErrAmbiguous, ctx.Err())
+		}
+	}
+	return s.Client.Append(ctx, id, data)
 }
 
 // callersOf are those of tokens that are their names, with what their entries say.
@@ -72,12 +81,14 @@ func TestCreatesDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := callersOf(t,
 			map[string]string{"root": "allow: [admin]", "inv": "allow: [admin], sequencers: ['inv-*']"})
-		m := new(slow)
-		s := calls.New(m, calls.Options{Default: new(servertest.Issuer)})
+		m := &slow{Client: memstore.NewService().Client("a")}
+		s := calls.New(servertest.JoinOver(t, m), calls.Options{Default: new(servertest.Issuer)})
 		var all sync.WaitGroup
+		l := firn.Default
+		l.Epoch = time.Now().Add(-time.Hour)
 		create := func(who, remote, name string) error {
 			ctx := calls.Origin{Protocol: "http", Remote: remote}.In(t.Context())
-			_, _, err := s.Create(ctx, callers[who], name, cluster.Define(firn.Default))
+			_, _, err := s.Create(ctx, callers[who], name, cluster.Define(l))
 			return err
 		}
 		for i := range 500 {
@@ -115,7 +126,7 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		s := calls.New(new(servertest.Member), calls.Options{Default: m, MaxCalls: 16})
+		s := calls.New(servertest.Join(t), calls.Options{Default: m, MaxCalls: 16})
 		for range 2 { // what has ended counts no more
 			var all sync.WaitGroup
 			var crowded atomic.Int64

@@ -354,12 +354,23 @@ func TestFailingCalls(t *testing.T) {
 // The store tells a member's address to one call at a time, and is not asked by each where it does not answer.
 func TestAddressesAreAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &slowPulses{Member: &servertest.Member{Name: "a"}}
+		m := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"},
+			cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		var asked atomic.Int64
+		answersAfter := func(d time.Duration) {
+			m.Store.Inject(func(c memstore.Call) (f memstore.Fault) {
+				if c.Op == memstore.Get && c.Key == "peers/b" {
+					asked.Add(1)
+					f.Delay = d
+				}
+				return f
+			})
+		}
 		m.SetPulses(map[string]peer.Pulse{"b": {Vitals: peer.Vitals{Addresses: map[string]string{"http": "http://b"}}}})
 		s := calls.New(m, calls.Options{})
 		all := func(want int64, fails bool) {
 			t.Helper()
-			m.asked.Store(0)
+			asked.Store(0)
 			var callers sync.WaitGroup
 			for range 100 {
 				callers.Go(func() {
@@ -369,38 +380,19 @@ func TestAddressesAreAskedOnce(t *testing.T) {
 				})
 			}
 			callers.Wait()
-			if n := m.asked.Load(); n != want {
+			if n := asked.Load(); n != want {
 				t.Errorf("the store was asked %d times; want %d", n, want)
 			}
 		}
-		m.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
-			cluster.AcceptJoin{Joiner: "b"})
-		m.hangs = true
+		answersAfter(time.Hour)
 		all(1, true)
 		time.Sleep(3 * time.Second)
-		m.hangs = false
+		answersAfter(10 * time.Millisecond)
 		all(1, false)
 		all(0, false)
 		time.Sleep(2 * time.Minute)
 		all(1, false)
 	})
-}
-
-// slowPulses is a member whose store takes a while to tell a pulse, or never does.
-type slowPulses struct {
-	*servertest.Member
-	asked atomic.Int64
-	hangs bool
-}
-
-func (m *slowPulses) PulseOf(ctx context.Context, id string) (peer.Pulse, error) {
-	m.asked.Add(1)
-	if m.hangs {
-		<-ctx.Done()
-		return peer.Pulse{}, ctx.Err()
-	}
-	time.Sleep(10 * time.Millisecond)
-	return m.Member.PulseOf(ctx, id)
 }
 
 // A stream that goes on at a node whose clock is behind waits for it, without that node making IDs in vain meanwhile.

@@ -1,7 +1,6 @@
 package calls_test
 
 import (
-	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -14,16 +13,14 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
-	"github.com/firn-id/firn/store/memstore"
 )
 
 // A status says how old what it says of a member is. It relies on what was seen of its pulse, where that is known, and
 // not on the other's clock.
 func TestHowOldAPulseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &servertest.Member{Name: "a"}
-		f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
-			cluster.AcceptJoin{Joiner: "b"})
+		f := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"},
+			cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
 		s := calls.New(f, calls.Options{})
 		who, err := (&auth.Policy{Trusted: true}).Admit("")
 		if err != nil {
@@ -96,10 +93,8 @@ func TestHowOldAPulseIs(t *testing.T) {
 				t.Errorf("%s: as of %v, fresh: %v, problems %v", what, b.AsOf, b.Fresh, problems)
 			}
 		}
-		first := &servertest.Member{Name: "a"}
-		first.SetValue(f.Value())
-		first.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
-			cluster.AcceptJoin{Joiner: "b"})
+		first := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"},
+			cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
 		f, s = first, calls.New(first, calls.Options{})
 		written(-time.Hour, ready)
 		unknown("just seen", false)
@@ -110,10 +105,8 @@ func TestHowOldAPulseIs(t *testing.T) {
 		written(-time.Hour, ready)
 		expect("renewed", 0, true)
 
-		behind := &servertest.Member{Name: "a"}
-		behind.SetValue(f.Value())
-		behind.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
-			cluster.AcceptJoin{Joiner: "b"})
+		behind := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"},
+			cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
 		f, s = behind, calls.New(behind, calls.Options{})
 		written(-time.Hour, peer.Vitals{Verdict: "behind", Offset: -time.Hour, Code: "clock"})
 		time.Sleep(4 * time.Second)
@@ -126,8 +119,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, wrote := range []time.Duration{0, time.Hour} {
-			f := &servertest.Member{Name: "a"}
-			f.Apply(cluster.PrepareJoin{Joiner: "a"})
+			f := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"})
 			f.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}})
 			s := calls.New(f, calls.Options{})
 			who, err := (&auth.Policy{Trusted: true}).Admit("")
@@ -138,11 +130,9 @@ func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 			if _, err := s.Status(t.Context(), who); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * time.Hour)
-			if wrote > 0 {
-				f.Wrote = looked.Add(wrote)
-			}
+			time.Sleep(wrote + time.Second) // the member writes its pulse every ten seconds
 			f.Fail(errors.New("no answer"))
+			time.Sleep(2 * time.Hour)
 			status, err := s.Status(t.Context(), who)
 			if err != nil {
 				t.Fatal(err)
@@ -163,24 +153,6 @@ func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 func TestAHealthyClusterHasNoProblems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = 10 * time.Second / 3 // the shortest
-		client := memstore.NewService().Client("a")
-		defer client.Close()
-		f := &servertest.Member{Name: "a", Journal: client}
-		log := func(apply bool, all ...cluster.Command) {
-			t.Helper()
-			for _, c := range all {
-				data, err := cluster.Encode(c, time.Now())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := client.Append(t.Context(), rand.Text(), data); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if apply {
-				f.Apply(all...)
-			}
-		}
 		joins := func(id string) []cluster.Command {
 			return []cluster.Command{
 				cluster.PrepareJoin{Joiner: id},
@@ -188,7 +160,7 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 				cluster.AcceptJoin{Joiner: id},
 			}
 		}
-		log(true, slices.Concat(joins("a"), joins("b"))...)
+		f := servertest.Tell(t, "a", slices.Concat(joins("a"), joins("b"))...)
 		s := calls.New(f, calls.Options{})
 		who, err := (&auth.Policy{Trusted: true}).Admit("")
 		if err != nil {
@@ -254,17 +226,19 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 		write("b", 0)
 		read()
 		write("c", 0)
-		log(true, joins("c")...)
+		f.Apply(joins("c")...)
 		expect("one has come", map[string]bool{"a": true, "b": true})
 		read()
 		expect("and is read", map[string]bool{"a": true, "b": true, "c": true})
 
-		log(false, cluster.Leave{Member: "c"})
+		f.Store.Lag(time.Millisecond)
+		f.Append(cluster.Leave{Member: "c"})
 		delete(pulses, "c")
 		f.SetPulses(pulses)
 		read()
 		expect("one has left, and this member has not heard of it", map[string]bool{"a": true, "b": true})
-		f.Apply(cluster.Leave{Member: "c"})
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
 		expect("it has heard of it", map[string]bool{"a": true, "b": true})
 		delete(pulses, "b")
 		f.SetPulses(pulses)

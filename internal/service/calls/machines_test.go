@@ -41,8 +41,7 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 			m[2] = quorum.Machine{Address: m[2].Address, Err: "no answer"}
 		}, false, true},
 	} {
-		m := &servertest.Member{Name: "aid"}
-		m.Apply(cluster.PrepareJoin{Joiner: "bid"})
+		m := servertest.Tell(t, "aid", cluster.PrepareJoin{Joiner: "aid"}, cluster.PrepareJoin{Joiner: "bid"})
 		m.SetPulses(map[string]peer.Pulse{"aid": {Owner: "a"}, "bid": {Owner: "b"}})
 		m.SetNodes(peer.NodeRecord{Name: "b", Host: "ids-2", Members: []string{"earlier", "bid"}})
 		q := servertest.ThreeMachines()

@@ -1,7 +1,6 @@
 package calls_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,21 +11,8 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/test/servertest"
+	"github.com/firn-id/firn/store/memstore"
 )
-
-// moving is a member whose records of nodes change whenever they are read.
-type moving struct {
-	*servertest.Member
-	next []peer.NodeRecord
-}
-
-func (m *moving) Nodes(ctx context.Context) ([]peer.NodeRecord, error) {
-	nodes, err := m.Member.Nodes(ctx)
-	if m.next != nil {
-		m.SetNodes(m.next...)
-	}
-	return nodes, err
-}
 
 // A node is lost when it has no pulse and has not left, also not while that was read. Without the store nobody can
 // tell, and what was known stays.
@@ -35,11 +21,11 @@ func TestNodesAreLost(t *testing.T) {
 	record := func(name string, left time.Time, ids ...string) peer.NodeRecord {
 		return peer.NodeRecord{Name: name, Members: ids, Seen: now, Left: left}
 	}
-	m := &moving{Member: &servertest.Member{Name: "a"}}
+	m := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"})
 	m.SetPulses(map[string]peer.Pulse{"a": {Owner: "ids-1"}, "e2": {Owner: "ids-5"}})
 	m.SetNodes(record("ids-1", time.Time{}, "a"), record("ids-2", time.Time{}, "b"), record("ids-3", now, "c"),
 		record("ids-4", time.Time{}, "d"), record("ids-5", time.Time{}, "e1"))
-	m.next = []peer.NodeRecord{
+	next := []peer.NodeRecord{
 		record("ids-1", time.Time{}, "a"), record("ids-2", time.Time{}, "b"), record("ids-3", now, "c"),
 		record("ids-4", now, "d"), record("ids-5", time.Time{}, "e1", "e2"), record("ids-6", time.Time{}, "f"),
 	}
@@ -59,7 +45,12 @@ func TestNodesAreLost(t *testing.T) {
 		}
 		return all
 	}
-	m.Apply(cluster.PrepareJoin{Joiner: "a"})
+	m.Store.Inject(func(c memstore.Call) (none memstore.Fault) { // the nodes were read, and are read again
+		if c.Op == memstore.List && c.Key == "peers/" {
+			m.SetNodes(next...)
+		}
+		return none
+	})
 	want := []string{"ids-1 alive", "ids-2 lost", "ids-3 left", "ids-4 left", "ids-5 alive", "ids-6 alive"}
 	if have := states(); !slices.Equal(have, want) {
 		t.Errorf("have %q, want %q", have, want)

@@ -3,12 +3,10 @@ package calls_test
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"testing"
-	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
-	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
@@ -17,21 +15,12 @@ import (
 )
 
 // ordering is a member of a cluster with one sequencer, whose node ID 0 it has.
-func ordering(t *testing.T) *servertest.Member {
+func ordering(t *testing.T) *servertest.Told {
 	t.Helper()
-	var m servertest.Member
-	for _, text := range []string{
-		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
-		`{"position":2,"command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":16}}}`,
-		`{"position":3,"command":"attach","args":{"sequencer":"orders","member":"a"}}`,
-	} {
-		e, err := cluster.ParseEntry([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Apply(e.Command)
-	}
-	return &m
+	d := cluster.Define(firn.Default)
+	d.Nodes = 16
+	return servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"},
+		cluster.CreateSequencer{Sequencer: "orders", Definition: d}, cluster.Attach{Sequencer: "orders", Member: "a"})
 }
 
 // Owners has the node IDs that are granted or were ever used, and each field only if it is known.
@@ -40,12 +29,12 @@ func TestOwners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := time.UnixMilli(1_795_300_000_000)
 	m := ordering(t)
-	m.Owned = []peer.Owner{
-		{Node: 2, Live: true, Since: since, Name: "host-b", Horizon: since.Add(1500 * time.Millisecond)},
-		{Node: 7, Horizon: since},
-		{Node: 9, Horizon: time.UnixMilli(math.MaxInt64 >> 2)},
+	for key, value := range map[string]string{
+		"live/2": "op 1795300000000 host-b", "last_reported_time/2": "1795300001500 op x",
+		"last_reported_time/7": "1795300000000 op x", "last_reported_time/9": "soon",
+	} {
+		m.Put("sequencers/orders/workers/"+key, value)
 	}
 	s := calls.New(m, calls.Options{})
 	const (
@@ -89,7 +78,7 @@ func TestOwners(t *testing.T) {
 	if _, err := s.Owners(t.Context(), anyone(t), "orders", 0, 1); !errors.Is(err, auth.ErrForbidden) {
 		t.Errorf("without the right: %v", err)
 	}
-	m.OwnedErr = store.ErrUnavailable
+	m.Fail(store.ErrUnavailable)
 	if _, err := s.Owners(t.Context(), admin, "orders", 0, 1); calls.CodeOf(err) != codes.Unavailable {
 		t.Errorf("without the store: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -29,7 +30,7 @@ func (q *slowQuorum) Status(context.Context) quorum.Status {
 func TestRecentQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := new(slowQuorum)
-		s := calls.New(joining(), calls.Options{Quorum: q})
+		s := calls.New(servertest.Waiting(t, "it waits"), calls.Options{Quorum: q})
 		look := func(patience time.Duration) uint64 {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -63,7 +64,7 @@ func TestRecentQuorum(t *testing.T) {
 			t.Errorf("who waits gets %d", n)
 		}
 	})
-	if s := calls.New(joining(), calls.Options{}).RecentQuorum(t.Context()); s != nil {
+	if s := calls.New(servertest.Waiting(t, "it waits"), calls.Options{}).RecentQuorum(t.Context()); s != nil {
 		t.Errorf("without a quorum it is %v", s)
 	}
 }

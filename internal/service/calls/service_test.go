@@ -21,17 +21,11 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-// joining is a member that has not joined.
-func joining() *servertest.Member {
-	var m servertest.Member
-	m.Fail(fmt.Errorf("%w: it is joining", peer.ErrNotReady))
-	return &m
-}
-
 // fake is a service of a member that has not joined, with a test's default sequencer.
-func fake(i *servertest.Issuer, o calls.Options) *calls.Service {
+func fake(t *testing.T, i *servertest.Issuer, o calls.Options) *calls.Service {
+	t.Helper()
 	o.Default = i
-	return calls.New(joining(), o)
+	return calls.New(servertest.Waiting(t, "it waits"), o)
 }
 
 // opens returns a function that makes an Issuer wait until a gate opens.
@@ -61,7 +55,7 @@ const name = peer.DefaultSequencer
 func TestCallsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		s := fake(&servertest.Issuer{Before: opens(gate)}, calls.Options{MaxCalls: 2})
+		s := fake(t, &servertest.Issuer{Before: opens(gate)}, calls.Options{MaxCalls: 2})
 		who := anyone(t)
 		served := make(chan error)
 		for range 2 {
@@ -90,7 +84,7 @@ func TestCallsAtATime(t *testing.T) {
 
 // Many returns the error of deliver, and names the most IDs that a call may ask for.
 func TestMany(t *testing.T) {
-	s := fake(new(servertest.Issuer), calls.Options{})
+	s := fake(t, new(servertest.Issuer), calls.Options{})
 	gone := errors.New("gone")
 	err := s.Many(t.Context(), anyone(t), "", name, 3, func(b *calls.Batch) error {
 		if ids := slices.Concat(slices.Collect(b.All())...); !slices.Equal(ids,
@@ -114,7 +108,7 @@ func TestMany(t *testing.T) {
 // The error of a call that takes too long tells the node's rate.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := fake(&servertest.Issuer{Before: opens(nil)}, calls.Options{})
+		s := fake(t, &servertest.Issuer{Before: opens(nil)}, calls.Options{})
 		began := time.Now()
 		_, _, err := s.Next(t.Context(), anyone(t), name)
 		if took := time.Since(began); took != 10*time.Second || calls.CodeOf(err) != codes.Overloaded {
@@ -130,7 +124,7 @@ func TestPatience(t *testing.T) {
 
 // A caller that may only take IDs can't administer, and a caller without rights can't do anything.
 func TestRights(t *testing.T) {
-	s := fake(new(servertest.Issuer), calls.Options{})
+	s := fake(t, new(servertest.Issuer), calls.Options{})
 	ctx, who := t.Context(), anyone(t)
 	for what, do := range map[string]func(*auth.Caller) error{
 		"create": func(who *auth.Caller) error {
@@ -159,7 +153,7 @@ func TestRights(t *testing.T) {
 
 // A service that drains is not ready, and still issues IDs.
 func TestDrain(t *testing.T) {
-	s := fake(new(servertest.Issuer), calls.Options{})
+	s := fake(t, new(servertest.Issuer), calls.Options{})
 	if err := s.Ready(); err != nil {
 		t.Errorf("before: %v", err)
 	}
@@ -174,7 +168,7 @@ func TestDrain(t *testing.T) {
 
 // Every kind of error has its own code.
 func TestCodes(t *testing.T) {
-	s := fake(&servertest.Issuer{Err: fmt.Errorf("%w: busy", store.ErrUnavailable)}, calls.Options{})
+	s := fake(t, &servertest.Issuer{Err: fmt.Errorf("%w: busy", store.ErrUnavailable)}, calls.Options{})
 	for _, tt := range []struct {
 		err   error
 		code  codes.Code

@@ -12,12 +12,11 @@ import (
 // The audit trail says about which member a call was: by its whole ID once that is known.
 func TestAuditedVerbs(t *testing.T) {
 	operator, shop := twoCallers(t)
-	m := &servertest.Member{Name: "a"}
-	m.Apply(cluster.PrepareJoin{Joiner: "a2b"})
+	m := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "a2b"})
 	m.SetPulses(map[string]peer.Pulse{"a": {}})
 	m.SetNodes(peer.NodeRecord{Name: "ids-1", Members: []string{"a"}},
 		peer.NodeRecord{Name: "ids-2", Members: []string{"b"}})
-	s, trail, _ := audited(m)
+	s, trail, _ := audited(m.Member)
 	for _, tt := range []struct {
 		do   func() error
 		want string

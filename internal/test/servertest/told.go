@@ -1,0 +1,271 @@
+package servertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/base/clusterid"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// Cluster is the ID of the clusters of this package.
+const Cluster = "fj4ltw4x"
+
+// Join returns a member that has joined a cluster of its own, over a store in memory. It leaves when the test ends.
+func Join(t testing.TB) *peer.Member {
+	t.Helper()
+	return JoinOver(t, memstore.NewService().Client("a"))
+}
+
+// JoinOver is Join over a store, which it closes.
+func JoinOver(t testing.TB, s store.Store) *peer.Member {
+	t.Helper()
+	put(t, s, clusterid.Key, Cluster)
+	m, err := peer.Join(t.Context(), s, peer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		m.Leave()
+		s.Close()
+	})
+	return m
+}
+
+// Waiting returns a member whose store does not open, and which says why.
+func Waiting(t testing.TB, why string) *peer.Member {
+	t.Helper()
+	m, err := peer.Start(func(context.Context) (store.Store, error) {
+		return nil, fmt.Errorf("%w: %s", store.ErrUnavailable, why)
+	}, peer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Leave)
+	return m
+}
+
+// Told is a member of a cluster that a test tells it: what is in the log and what the store says of others. By itself
+// it writes nothing, and so changes none of that; what an operator asks of it, it does.
+type Told struct {
+	*peer.Member
+	Store *memstore.Client // its own; for faults
+
+	t    testing.TB
+	id   string
+	all  *memstore.Client // the test's
+	told *told
+}
+
+// Tell starts a member that has this ID once it has joined, which it has when the log says so.
+func Tell(t testing.TB, id string, log ...cluster.Command) *Told {
+	t.Helper()
+	service := memstore.NewService()
+	f := &Told{Store: service.Client(id), t: t, id: id, all: service.Client("test")}
+	f.told = &told{Client: f.Store}
+	put(t, f.all, clusterid.Key, Cluster)
+	m, err := peer.Start(func(context.Context) (store.Store, error) { return f.told, nil }, peer.Options{
+		ID: func() string { return id },
+		Vitals: func() (v peer.Vitals) {
+			if own := f.told.vitals.Load(); own != nil {
+				v = *own
+			}
+			return v
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Member = m
+	t.Cleanup(func() {
+		f.Fail(nil)
+		f.Store.Inject(nil)
+		m.Leave()
+		f.Store.Close()
+		f.all.Close()
+	})
+	f.until(func() bool { return m.ID() == id })
+	f.Apply(log...)
+	return f
+}
+
+// until waits without letting the time of a bubble pass.
+func (f *Told) until(done func() bool) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	for !done() {
+		if ctx.Err() != nil {
+			f.t.Fatalf("the member is at position %d, %v", f.Value().Position(), f.Ready())
+		}
+		runtime.Gosched()
+	}
+}
+
+// Apply appends commands to the log, without times, and waits until the member has replayed them.
+func (f *Told) Apply(commands ...cluster.Command) {
+	f.t.Helper()
+	at := f.Append(commands...)
+	f.until(func() bool { return f.Value().Position() >= int64(at) })
+}
+
+// Append appends commands to the log, without times, and returns where the last one is.
+func (f *Told) Append(commands ...cluster.Command) (at store.Position) {
+	f.t.Helper()
+	for _, c := range commands {
+		data, err := cluster.Encode(c, time.Time{})
+		if err == nil {
+			at, err = f.all.Append(f.t.Context(), rand.Text(), data)
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return at
+}
+
+// SetPulses sets what the store says of the living.
+func (f *Told) SetPulses(pulses map[string]peer.Pulse) {
+	f.t.Helper()
+	own := pulses[f.id].Vitals
+	f.told.vitals.Store(&own)
+	setAll(f, "peers/", pulses)
+}
+
+// SetHistory sets the minutes of the last hour.
+func (f *Told) SetHistory(hour []peer.Minute) {
+	f.t.Helper()
+	byMinute := map[string]peer.Minute{}
+	for _, m := range hour {
+		byMinute[m.At.String()] = m
+	}
+	setAll(f, "history/", byMinute)
+}
+
+// SetNodes sets what the store keeps about nodes.
+func (f *Told) SetNodes(nodes ...peer.NodeRecord) {
+	f.t.Helper()
+	byName := map[string]peer.NodeRecord{}
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	setAll(f, "nodes/", byName)
+}
+
+// setAll has the store hold these values below a prefix, and no others.
+func setAll[T any](f *Told, prefix string, values map[string]T) {
+	f.t.Helper()
+	ctx := context.WithoutCancel(f.t.Context())
+	before, err := f.all.List(ctx, prefix)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var txn store.Txn
+	for _, kv := range before {
+		if _, ok := values[kv.Key[len(prefix):]]; !ok {
+			txn.Then = append(txn.Then, store.Delete(kv.Key))
+		}
+	}
+	for key, v := range values {
+		data, err := json.Marshal(v)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		txn.Then = append(txn.Then, store.Put(prefix+key, data))
+	}
+	for some := range slices.Chunk(txn.Then, 64) {
+		if _, err := f.all.Commit(ctx, store.Txn{Then: some}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// Put puts a key into the store.
+func (f *Told) Put(key, value string) {
+	f.t.Helper()
+	put(f.t, f.all, key, value)
+}
+
+func put(t testing.TB, s store.Store, key, value string) {
+	t.Helper()
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte(value))}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fail has what is asked of the store from now on fail with err; nil ends that. The member goes on following the log.
+func (f *Told) Fail(err error) { f.told.err.Store(&err) }
+
+// told is the store as such a member sees it.
+type told struct {
+	*memstore.Client
+	vitals  atomic.Pointer[peer.Vitals] // what the member shows in its pulse
+	err     atomic.Pointer[error]       // why it does not answer
+	swallow atomic.Int64                // writes that have no effect
+}
+
+func (s *told) failed() error {
+	if err := s.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Get reads a key.
+func (s *told) Get(ctx context.Context, key string) (store.KV, error) {
+	if err := s.failed(); err != nil {
+		return store.KV{}, err
+	}
+	return s.Client.Get(ctx, key)
+}
+
+// List reads keys.
+func (s *told) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	if err := s.failed(); err != nil {
+		return nil, err
+	}
+	return s.Client.List(ctx, prefix)
+}
+
+// Commit writes, unless it would write the member's pulse or history: a test does.
+func (s *told) Commit(ctx context.Context, txn store.Txn) (store.Version, error) {
+	if err := s.failed(); err != nil {
+		return 0, err
+	}
+	if slices.ContainsFunc(txn.Then, func(o store.Op) bool {
+		return strings.HasPrefix(o.Key, "peers/") || strings.HasPrefix(o.Key, "history/")
+	}) {
+		return store.Version(s.swallow.Add(1)), nil
+	}
+	return s.Client.Commit(ctx, txn)
+}
+
+// Append appends what an operator has asked for.
+func (s *told) Append(ctx context.Context, id string, data []byte) (store.Position, error) {
+	if err := s.failed(); err != nil {
+		return 0, err
+	}
+	if e, err := cluster.Decode(1, data); err == nil && e.Who == "" {
+		return 0, fmt.Errorf("%w: no operator has asked for %s", store.ErrUnavailable, e.Command.Name())
+	}
+	return s.Client.Append(ctx, id, data)
+}
+
+// Read reads the log.
+func (s *told) Read(ctx context.Context, after store.Position) (store.Batch, error) {
+	if err := s.failed(); err != nil {
+		return store.Batch{}, err
+	}
+	return s.Client.Read(ctx, after)
+}
