@@ -19,7 +19,7 @@ import (
 // Calls that need no token take half of the places for calls, and those of one address never all. Calls whose request
 // never comes count, though no interceptor hears of them. Health is told whatever there is.
 func TestTooManyCalls(t *testing.T) {
-	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: keys{}})
+	r := newRig(t, new(servertest.Issuer), servertest.Join(t), &auth.Policy{Tokens: keys{}})
 	r.server.LimitCalls(16) // 14 from one address, and of these 7 without a token
 	health := healthpb.NewHealthClient(r.conn)
 	watch := func() error {

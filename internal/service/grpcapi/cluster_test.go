@@ -12,13 +12,17 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/base/clusterid"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/test/servertest"
 )
 
 // Every answer names the cluster, also errors and health checks: in the trailer, and of a stream before it ends.
 func TestEveryAnswerNamesTheCluster(t *testing.T) {
-	for _, of := range []string{"", "fj4ltw4x"} {
-		r := newRig(t, new(servertest.Issuer), &servertest.Member{Of: of}, trusting)
+	for of, m := range map[string]*peer.Member{
+		"":                 servertest.Waiting(t, "no answer"),
+		servertest.Cluster: servertest.Join(t),
+	} {
+		r := newRig(t, new(servertest.Issuer), m, trusting)
 		var want []string
 		if of != "" {
 			want = []string{of}

@@ -62,7 +62,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	s := New(calls.New(new(servertest.Member), calls.Options{Default: source{}}), &auth.Policy{Trusted: true})
+	s := New(calls.New(servertest.Join(f), calls.Options{Default: source{}}), &auth.Policy{Trusted: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	f.Cleanup(func() { _ = s.Shutdown(ctx) }) // at once

@@ -16,6 +16,7 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/base/throttle"
+	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/grpcapi"
@@ -60,7 +61,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // newRig serves a member under a policy.
-func newRig(t testing.TB, m calls.Issuer, c calls.Member, e *auth.Policy, options ...grpc.DialOption) *rig {
+func newRig(t testing.TB, m calls.Issuer, c *peer.Member, e *auth.Policy, options ...grpc.DialOption) *rig {
 	t.Helper()
 	return newRigWith(t, m, c, e, nil, options...)
 }
@@ -68,10 +69,10 @@ func newRig(t testing.TB, m calls.Issuer, c calls.Member, e *auth.Policy, option
 // newMeteredRig serves a fake to an administrator, and has the calls counted.
 func newMeteredRig(t testing.TB, f *servertest.Issuer, meter calls.Meter) *rig {
 	t.Helper()
-	return newRigWith(t, f, new(servertest.Member), trusting, meter)
+	return newRigWith(t, f, servertest.Join(t), trusting, meter)
 }
 
-func newRigWith(t testing.TB, m calls.Issuer, c calls.Member, e *auth.Policy, meter calls.Meter,
+func newRigWith(t testing.TB, m calls.Issuer, c *peer.Member, e *auth.Policy, meter calls.Meter,
 	options ...grpc.DialOption,
 ) *rig {
 	t.Helper()
@@ -109,7 +110,7 @@ var trusting = &auth.Policy{Trusted: true}
 // newFakeRig serves a fake to an administrator.
 func newFakeRig(t testing.TB, f *servertest.Issuer) *rig {
 	t.Helper()
-	return newRig(t, f, new(servertest.Member), trusting)
+	return newRig(t, f, servertest.Join(t), trusting)
 }
 
 func within(t testing.TB) context.Context {

@@ -77,7 +77,7 @@ func TestHealth(t *testing.T) {
 
 // Reflection tells everything that there is, itself in both versions.
 func TestReflection(t *testing.T) {
-	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: keys{}})
+	r := newRig(t, new(servertest.Issuer), servertest.Join(t), &auth.Policy{Tokens: keys{}})
 	stream, err := reflectionpb.NewServerReflectionClient(r.conn).ServerReflectionInfo(within(t))
 	if err != nil {
 		t.Fatal(err)

@@ -94,11 +94,13 @@ func firstOf(t *testing.T, r *rig, request *firnv1.StreamRequest) error {
 
 // There is another definition: it is told, and what differs.
 func TestConflict(t *testing.T) {
-	inForce, wanted := cluster.Define(firn.Default), cluster.Define(firn.Default)
-	wanted.Nodes = 2
-	r := newRig(t, new(servertest.Issuer),
-		creating{new(servertest.Member), &peer.ExistsError{Name: "orders", InForce: inForce, Wanted: wanted}}, trusting)
-	_, err := r.admin.CreateSequencer(within(t), &firnv1.CreateSequencerRequest{Name: "orders"})
+	m := servertest.Join(t)
+	if _, err := m.Create(t.Context(), "orders", cluster.Define(firn.Default)); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, new(servertest.Issuer), m, trusting)
+	_, err := r.admin.CreateSequencer(within(t),
+		&firnv1.CreateSequencerRequest{Name: "orders", Definition: &firnv1.Definition{Nodes: new(int64(2))}})
 	want := refusal{code: codes.AlreadyExists, reason: "exists", says: "nodes: 1024 is in force, 2 is wanted"}
 	wants(t, "CreateSequencer", err, want)
 	got := refusalOf(err).conflict
@@ -109,16 +111,6 @@ func TestConflict(t *testing.T) {
 	if d := got.GetDifferences(); len(d) != 1 || !proto.Equal(d[0], difference) {
 		t.Errorf("differences: %v", d)
 	}
-}
-
-// creating is a cluster that can't create a sequencer.
-type creating struct {
-	*servertest.Member
-	err error
-}
-
-func (c creating) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
-	return false, c.err
 }
 
 // A panic is one call's, and not the end of the process. What it says is for the log.
@@ -139,7 +131,7 @@ func TestPanics(t *testing.T) {
 func TestGoneCallers(t *testing.T) {
 	asked := make(chan struct{}, 2)
 	f := &waiting{asked: asked}
-	r := newRig(t, f, new(servertest.Member), trusting)
+	r := newRig(t, f, servertest.Join(t), trusting)
 	ctx, cancel := context.WithCancel(within(t))
 	go func() {
 		<-asked

@@ -87,7 +87,7 @@ func TestStreamWaitsForItsCaller(t *testing.T) {
 		rest = 4 // that gRPC may hold besides
 	)
 	f := &servertest.Issuer{IDs: firn.Default}
-	r := newRig(t, f, new(servertest.Member), trusting, grpc.WithStaticStreamWindowSize(window),
+	r := newRig(t, f, servertest.Join(t), trusting, grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(1<<20))
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()
@@ -184,7 +184,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 // A stream that waits for IDs ends with the server as well.
 func TestStreamEndsWhileItWaits(t *testing.T) {
 	asked := make(chan struct{})
-	r := newRig(t, &stuck{asked: asked}, new(servertest.Member), trusting)
+	r := newRig(t, &stuck{asked: asked}, servertest.Join(t), trusting)
 	go func() {
 		<-asked
 		r.service.Drain()
@@ -194,7 +194,7 @@ func TestStreamEndsWhileItWaits(t *testing.T) {
 
 // The IDs of a stream ascend, whichever node IDs its messages are of.
 func TestStreamAscends(t *testing.T) {
-	stream, err := newRig(t, new(following), new(servertest.Member), trusting).ids.Stream(within(t),
+	stream, err := newRig(t, new(following), servertest.Join(t), trusting).ids.Stream(within(t),
 		&firnv1.StreamRequest{BatchSize: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestStreamKeepsToTheLimit(t *testing.T) {
 // Calls that take longer than the server waits for them are cut off.
 func TestShutdownCuts(t *testing.T) {
 	asked := make(chan struct{}, 1)
-	r := newRig(t, &waiting{asked: asked}, new(servertest.Member), trusting)
+	r := newRig(t, &waiting{asked: asked}, servertest.Join(t), trusting)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := r.ids.Next(within(t), &firnv1.NextRequest{})
@@ -314,7 +314,7 @@ func (v *revocable) Identify(string) (*auth.Caller, error) {
 // A stream ends when its token is good no longer.
 func TestStreamOfARevokedToken(t *testing.T) {
 	known := new(revocable)
-	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: known})
+	r := newRig(t, new(servertest.Issuer), servertest.Join(t), &auth.Policy{Tokens: known})
 	stream, err := r.ids.Stream(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer x"),
 		&firnv1.StreamRequest{})
 	if err != nil {

@@ -67,8 +67,7 @@ func besieged(t *testing.T, test func(*testing.T, *homes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &homes{bufconn.Listen(256 << 10), make(chan string, 1)}
-		service := calls.New(new(servertest.Member),
-			calls.Options{Default: new(servertest.Issuer), MaxAnswers: 32 << 20})
+		service := calls.New(servertest.Join(t), calls.Options{Default: new(servertest.Issuer), MaxAnswers: 32 << 20})
 		s := grpcapi.New(service, trusting)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(h) }()

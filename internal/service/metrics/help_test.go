@@ -58,7 +58,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{t: t, client: memstore.NewService().Client("a"), metrics: New(Build{"v1", "abc", "go1"})}
 		defer w.client.Close()
-		w.service = calls.New(new(servertest.Member),
+		w.service = calls.New(servertest.Join(t),
 			calls.Options{Meter: w.metrics, Default: &servertest.Issuer{Err: peer.ErrNotReady}})
 		w.who, _ = (&auth.Policy{Trusted: true}).Admit("")
 		f(t, w)

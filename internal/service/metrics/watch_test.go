@@ -152,7 +152,7 @@ func TestQuorumThatIsNotThere(t *testing.T) {
 		q := servertest.ThreeMachines()
 		q.State.Majority = false
 		q.State.Machines[0].Err, q.State.Machines[1].Err = "no answer", "no answer"
-		w.service = calls.New(new(servertest.Member), calls.Options{Meter: w.metrics, Quorum: q})
+		w.service = calls.New(servertest.Join(t), calls.Options{Meter: w.metrics, Quorum: q})
 		w.watch()
 		w.has("firn_quorum_majority 0", `firn_quorum_machine_up{machine="ids-1:7420"} 0`,
 			`firn_quorum_leader{machine="ids-1:7420"} 0`)

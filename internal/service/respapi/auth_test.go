@@ -86,7 +86,7 @@ func TestAuth(t *testing.T) {
 				noAuth,
 		},
 	} {
-		s := newServerWith(newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), logger)
+		s := newServerWith(t, newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), logger)
 		got := replies(t, s, tt.says+"\r\n")
 		if got != tt.want {
 			t.Errorf("%s: %s\nwant %s", tt.says, got, tt.want)
@@ -95,7 +95,7 @@ func TestAuth(t *testing.T) {
 			t.Errorf("%s: the token is in %s or %s", tt.says, got, &log)
 		}
 	}
-	s := newServerWith(newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), nil)
+	s := newServerWith(t, newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), nil)
 	if got := replies(t, s, "HELLO 3 AUTH any s3cret\r\nINCR default\r\n"); !strings.HasPrefix(got,
 		`{"server" "firn" `) || !strings.HasSuffix(got, "\n"+id) {
 		t.Error(got)
@@ -106,7 +106,7 @@ func TestAuth(t *testing.T) {
 func TestAuditTrail(t *testing.T) {
 	var trail bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&trail, nil))
-	service := calls.New(new(servertest.Member), calls.Options{Audit: throttle.New(log), Default: newCounting()})
+	service := calls.New(servertest.Join(t), calls.Options{Audit: throttle.New(log), Default: newCounting()})
 	s := New(service, policy(&tokens{known: map[string]bool{"s3cret": true}}), nil)
 	for _, tt := range []struct{ says, call string }{
 		{"INCR default", "INCR"},
@@ -151,7 +151,7 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			}
 			return nil
 		}
-		s := New(calls.New(new(servertest.Member), calls.Options{Default: m, MaxCalls: 16}),
+		s := New(calls.New(servertest.Join(t), calls.Options{Default: m, MaxCalls: 16}),
 			&auth.Policy{Tokens: known}, nil)
 		ask := func(who string) string { return replies(t, s, "AUTH "+who+"\r\nINCR default\r\n") }
 		var all sync.WaitGroup
@@ -177,7 +177,7 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 func TestWithdrawnToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &tokens{known: map[string]bool{"s3cret": true}}
-		s := newServerWith(newCounting(), policy(k), nil)
+		s := newServerWith(t, newCounting(), policy(k), nil)
 		served(t, s, func(l *listener) {
 			c := l.dial(t)
 			c.ask("AUTH s3cret")

@@ -29,7 +29,7 @@ func (r *repeating) Write(b []byte) (int, error) { return len(b), nil }
 
 // What a command costs but for the network.
 func BenchmarkCommand(b *testing.B) {
-	s := newServer(newGenerated(b, firn.Default))
+	s := newServer(b, newGenerated(b, firn.Default))
 	for _, command := range []string{"INCR", "FIRN.ID"} {
 		for _, pipeline := range []int{1, 16, 128} {
 			b.Run(fmt.Sprintf("%s/%d", command, pipeline), func(b *testing.B) {

@@ -168,15 +168,15 @@ func TestCommands(t *testing.T) {
 		{"\r\n  \r\nPING", "+PONG", ""},
 		{"*0\r\n*-1\r\nPING", "+PONG", ""},
 	} {
-		if got := replies(t, newServer(newCounting()), tt.says+"\r\n"); got != tt.resp2 {
+		if got := replies(t, newServer(t, newCounting()), tt.says+"\r\n"); got != tt.resp2 {
 			t.Errorf("%s: %s\nwant %s", tt.says, got, tt.resp2)
 		}
-		_, want, _ := strings.Cut(replies(t, newServer(newCounting()), "HELLO 3\r\nPING\r\n"), "\n")
+		_, want, _ := strings.Cut(replies(t, newServer(t, newCounting()), "HELLO 3\r\nPING\r\n"), "\n")
 		if want != "+PONG" {
 			t.Fatal(want)
 		}
 		if tt.resp3 != "" {
-			_, got, _ := strings.Cut(replies(t, newServer(newCounting()), "HELLO 3\r\n"+tt.says+"\r\n"), "\n")
+			_, got, _ := strings.Cut(replies(t, newServer(t, newCounting()), "HELLO 3\r\n"+tt.says+"\r\n"), "\n")
 			if got != tt.resp3 {
 				t.Errorf("%s in RESP3: %s\nwant %s", tt.says, got, tt.resp3)
 			}
@@ -186,7 +186,7 @@ func TestCommands(t *testing.T) {
 
 // Whoever documents a command that replies with integers warns of them, and names one that replies with texts.
 func TestIntegersAreWarnedOf(t *testing.T) {
-	s := newServer(newCounting())
+	s := newServer(t, newCounting())
 	for name, k := range s.commands {
 		if k.key == 0 || name == "firn.decode" {
 			continue
@@ -201,14 +201,14 @@ func TestIntegersAreWarnedOf(t *testing.T) {
 
 // A null and a text for people have kinds of their own in RESP3.
 func TestKindsOfRESP3(t *testing.T) {
-	got := talk(newServer(newCounting()), "HELLO 3\r\nCLIENT GETNAME\r\nINFO firn\r\n", maxCommand)
+	got := talk(newServer(t, newCounting()), "HELLO 3\r\nCLIENT GETNAME\r\nINFO firn\r\n", maxCommand)
 	if !strings.Contains(got, "\r\n_\r\n=") || !strings.Contains(got, "\r\ntxt:# Firn\r\n") {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestInfo(t *testing.T) {
-	all := replies(t, newServer(newCounting()), "INFO\r\n")
+	all := replies(t, newServer(t, newCounting()), "INFO\r\n")
 	for _, want := range []string{
 		`# Server\r\nredis_version:7.0.0\r\n`, `# Clients\r\nconnected_clients:0\r\n`,
 		`# Firn\r\nready:yes\r\ncluster:fj4ltw4x\r\nsequencer:default\r\nstate:none\r\n`,
@@ -219,18 +219,18 @@ func TestInfo(t *testing.T) {
 	}
 	f := newCounting()
 	f.Err = fmt.Errorf("%w: it has\r\nnot joined yet", peer.ErrNotReady)
-	if got := replies(t, newServer(f), "INFO firn\r\n"); strings.Contains(got, "# Server") ||
+	if got := replies(t, newServer(t, f), "INFO firn\r\n"); strings.Contains(got, "# Server") ||
 		!strings.Contains(got, `ready:no\r\nwhy:`+peer.ErrNotReady.Error()+`: it has not joined yet\r\n`) {
 		t.Errorf("%s", got)
 	}
-	if got := replies(t, newServer(f), "INFO nothing\r\n"); got != `""` {
+	if got := replies(t, newServer(t, f), "INFO nothing\r\n"); got != `""` {
 		t.Errorf("%s", got)
 	}
 }
 
 // COMMAND has all of them, with the words that one has.
 func TestCommandHasAll(t *testing.T) {
-	s := newServer(newCounting())
+	s := newServer(t, newCounting())
 	got := replies(t, s, "COMMAND\r\n")
 	docs := replies(t, s, "COMMAND DOCS\r\n")
 	for name := range s.commands {
@@ -263,7 +263,7 @@ func TestRefusals(t *testing.T) {
 			var log bytes.Buffer
 			f := newCounting()
 			f.Err = tt.err
-			s := newServerWith(f, policy(nil), slog.New(slog.NewTextHandler(&log, nil)))
+			s := newServerWith(t, f, policy(nil), slog.New(slog.NewTextHandler(&log, nil)))
 			if got := replies(t, s, says+"\r\n"); got != tt.want {
 				t.Errorf("%s: %s, want %s", says, got, tt.want)
 			}
@@ -291,7 +291,7 @@ func TestWords(t *testing.T) {
 // Where integers are not wanted, each command that replies with them has the same digits in bulk strings.
 func TestIntegersAsTexts(t *testing.T) {
 	for _, texts := range []bool{false, true} {
-		s := newServer(newGenerated(t, firn.Default))
+		s := newServer(t, newGenerated(t, firn.Default))
 		s.Texts = texts
 		says := array("INCR", "default") + array("INCRBY", "default", "1") + array("FIRN.NEXT",
 			"default") + array("FIRN.NEXT", "default", "2")
@@ -311,7 +311,7 @@ func TestHTTP(t *testing.T) {
 		"PUT /x HTTP/1.1\r\nhost: localhost:6379\r\n\r\nINCR default\r\n",
 	} {
 		f := newCounting()
-		got := replies(t, newServer(f), says)
+		got := replies(t, newServer(t, f), says)
 		if f.Given() != 0 || strings.Count(got, "\n") > 0 {
 			t.Errorf("%q got %s", says, got)
 		}
@@ -328,7 +328,7 @@ func TestProtocolErrors(t *testing.T) {
 		strings.Repeat("x", maxCommand): "-ERR Protocol error: too big inline request",
 	} {
 		f := newCounting()
-		if got := replies(t, newServer(f), "PING\r\n"+says+"INCR default\r\n"); got != "+PONG\n"+want ||
+		if got := replies(t, newServer(t, f), "PING\r\n"+says+"INCR default\r\n"); got != "+PONG\n"+want ||
 			f.Given() != 0 {
 			t.Errorf("%.50q got %s, want %s", says, got, want)
 		}

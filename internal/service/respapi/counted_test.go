@@ -14,15 +14,16 @@ import (
 	"github.com/firn-id/firn/internal/test/servertest"
 )
 
-func newMetered(f calls.Issuer, m calls.Meter) *Server {
-	return New(calls.New(new(servertest.Member), calls.Options{Meter: m, Default: f}), &auth.Policy{}, nil)
+func newMetered(t testing.TB, f calls.Issuer, m calls.Meter) *Server {
+	t.Helper()
+	return New(calls.New(servertest.Join(t), calls.Options{Meter: m, Default: f}), &auth.Policy{}, nil)
 }
 
 // Commands are counted by what they came to, those for IDs by their names; as many as were answered together are timed
 // once.
 func TestCommandsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	s := newMetered(newCounting(), m)
+	s := newMetered(t, newCounting(), m)
 	says := strings.Repeat(array("INCR", "default"), 5) + array("PING") + array("INCR", "orders") + array("INCRBY",
 		"default", "1") +
 		array("INCRBY", "default", "x") + array("firn.next", "default",
@@ -48,7 +49,7 @@ func TestRefusedRunsAreCounted(t *testing.T) {
 		m := servertest.NewMeter()
 		f := newCounting()
 		f.Err = err
-		talk(newMetered(f, m), strings.Repeat(array("INCR", "default"), 6), 1<<20)
+		talk(newMetered(t, f, m), strings.Repeat(array("INCR", "default"), 6), 1<<20)
 		timed := 1
 		if err == calls.ErrCrowded {
 			timed = 6
@@ -60,7 +61,7 @@ func TestRefusedRunsAreCounted(t *testing.T) {
 // Where a token is wanted, commands without one are counted as such.
 func TestCommandsWithoutATokenAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	s := New(calls.New(new(servertest.Member), calls.Options{Meter: m, Default: newCounting()}),
+	s := New(calls.New(servertest.Join(t), calls.Options{Meter: m, Default: newCounting()}),
 		&auth.Policy{Tokens: nobodys{}}, nil)
 	talk(s, array("INCR", "default")+array("PING")+array("AUTH", "x"), 1<<20)
 	m.Wants(t, map[string]int{"redis INCR unauthenticated": 1, "redis other unauthenticated": 2},
@@ -85,7 +86,7 @@ func BenchmarkCounted(b *testing.B) {
 	} {
 		for name, meter := range map[string]calls.Meter{"no": nil, "yes": metrics.New(metrics.Build{})} {
 			b.Run(fmt.Sprintf("%s/%s", commands.name, name), func(b *testing.B) {
-				s := newMetered(newGenerated(b, firn.Default), meter)
+				s := newMetered(b, newGenerated(b, firn.Default), meter)
 				b.ReportAllocs()
 				newConn(s, &repeating{line: commands.lines, times: b.N/commands.times + 1}, 1).serve()
 			})

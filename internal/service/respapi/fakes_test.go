@@ -26,10 +26,14 @@ const first = servertest.First
 func newCounting() *servertest.Issuer { return &servertest.Issuer{IDs: firn.Twitter} }
 
 // newServer is a server for a member that lets anyone in.
-func newServer(m calls.Issuer) *Server { return newServerWith(m, &auth.Policy{}, nil) }
+func newServer(t testing.TB, m calls.Issuer) *Server {
+	t.Helper()
+	return newServerWith(t, m, &auth.Policy{}, nil)
+}
 
-func newServerWith(m calls.Issuer, e *auth.Policy, log *slog.Logger) *Server {
-	return New(calls.New(&servertest.Member{Of: "fj4ltw4x"}, calls.Options{Log: log, Default: m}), e, log)
+func newServerWith(t testing.TB, m calls.Issuer, e *auth.Policy, log *slog.Logger) *Server {
+	t.Helper()
+	return New(calls.New(servertest.Join(t), calls.Options{Log: log, Default: m}), e, log)
 }
 
 // script is a connection of a client that says something, in pieces, and goes away once it has all replies.

@@ -26,11 +26,11 @@ func FuzzServe(f *testing.F) {
 		if len(says) > 2000 || bytes.Contains(bytes.ToLower(says), []byte("info")) { // which tells the time
 			return
 		}
-		whole := talk(newServer(newCounting()), string(says), maxCommand)
+		whole := talk(newServer(t, newCounting()), string(says), maxCommand)
 		if got, err := show(whole); err != nil {
 			t.Fatalf("%q: %v, after %s", says, err, got)
 		}
-		if cut := talk(newServer(newCounting()), string(says), max(1, piece)); cut != whole {
+		if cut := talk(newServer(t, newCounting()), string(says), max(1, piece)); cut != whole {
 			t.Fatalf("%q: in pieces it is %q, at once %q", says, cut, whole)
 		}
 	})

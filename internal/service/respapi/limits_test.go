@@ -21,7 +21,7 @@ import (
 
 // What a client announces costs no memory.
 func TestAnnouncedMemory(t *testing.T) {
-	s := newServer(newCounting())
+	s := newServer(t, newCounting())
 	for _, says := range []string{
 		"*1000000000\r\n", "*1024\r\n$16000\r\n", "*1\r\n$536870912\r\n",
 		"*1024\r\n" + strings.Repeat("$9\r\n123456789\r\n", 1000),
@@ -54,7 +54,7 @@ func untilClosed(t *testing.T, c net.Conn) (time.Duration, int64) {
 // A client that is idle is disconnected after a while, which begins again with each command.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		served(t, newServer(newCounting()), func(l *listener) {
+		served(t, newServer(t, newCounting()), func(l *listener) {
 			c := l.dial(t)
 			for range 3 {
 				time.Sleep(idleFor - 2*slack) // simulated
@@ -72,7 +72,7 @@ func TestIdle(t *testing.T) {
 // A command that was begun must be complete soon, however eagerly its bytes come.
 func TestSlowWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		served(t, newServer(newCounting()), func(l *listener) {
+		served(t, newServer(t, newCounting()), func(l *listener) {
 			c := l.dial(t)
 			if got := c.ask("PING"); got != "+PONG" {
 				t.Fatal(got)
@@ -94,7 +94,7 @@ func TestSlowWriter(t *testing.T) {
 // A client that takes no replies can't send more commands for long, and is disconnected.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		served(t, newServer(newCounting()), func(l *listener) {
+		served(t, newServer(t, newCounting()), func(l *listener) {
 			c := l.dial(t)
 			since, taken := time.Now(), 0
 			for {
@@ -117,7 +117,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 // together. A client that takes a little now and then does not get more time.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		served(t, newServer(newCounting()), func(l *listener) {
+		served(t, newServer(t, newCounting()), func(l *listener) {
 			var slow []*client
 			for range 64 {
 				c := l.dial(t)
@@ -155,7 +155,7 @@ func TestSlowReader(t *testing.T) {
 
 // A large reply comes in pieces, whole, and so do many replies: what is not written yet is never much.
 func TestLargestReply(t *testing.T) {
-	s := newServer(newCounting())
+	s := newServer(t, newCounting())
 	for _, tt := range []struct {
 		says string
 		gets int // replies or parts of one
@@ -189,7 +189,7 @@ func (l limited) FillAfter(context.Context, firn.ID, []firn.ID) error {
 // What a client may have one by one it gets also when it asks for it in a pipeline.
 func TestPipelineBeyondALimit(t *testing.T) {
 	f := newCounting()
-	got := replies(t, newServer(limited{f}), strings.Repeat(array("INCR", "default"), 3))
+	got := replies(t, newServer(t, limited{f}), strings.Repeat(array("INCR", "default"), 3))
 	if want := fmt.Sprintf("%d\n%d\n%d", first, first+1, first+2); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -200,7 +200,7 @@ func TestFailingListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		surprise := errors.New("surprise")
 		l := &failing{listener: newListener(), errs: []error{passing{}, passing{}, surprise}}
-		if err := newServer(newCounting()).Serve(l); !errors.Is(err, surprise) || len(l.errs) != 0 {
+		if err := newServer(t, newCounting()).Serve(l); !errors.Is(err, surprise) || len(l.errs) != 0 {
 			t.Errorf("Serve: %v", err)
 		}
 	})

@@ -36,7 +36,7 @@ func (p *pending) Next(ctx context.Context) (firn.ID, error) {
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPending()
-		s := newServer(p)
+		s := newServer(t, p)
 		served(t, s, func(l *listener) {
 			idle, begun, busy := l.dial(t), l.dial(t), l.dial(t)
 			s.service.Drain()
@@ -79,7 +79,7 @@ func TestShutdown(t *testing.T) {
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPending()
-		s := newServer(p)
+		s := newServer(t, p)
 		served(t, s, func(l *listener) {
 			busy := l.dial(t)
 			reply := make(chan string)
