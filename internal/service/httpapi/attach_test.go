@@ -162,7 +162,7 @@ func TestQuota(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		for _, s := range all {
 			q, _ := s.member.Sequencer(peer.DefaultSequencer)
-			s.handler = handlerWith(q, s.member, calls.Options{MaxSequencers: 5})
+			s.handler = handlerWith(t, q, s.member, calls.Options{MaxSequencers: 5})
 		}
 		a, b := all[0], all[1]
 		create := func(name string) string { return `{"name":"` + name + `",` + before + `}` }

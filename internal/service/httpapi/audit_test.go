@@ -27,7 +27,7 @@ func (nobody) Identify(string) (*auth.Caller, error) {
 // since the one that was asked for may hold anything.
 func TestAuditTrail(t *testing.T) {
 	var trail bytes.Buffer
-	s := calls.New(new(servertest.Member), calls.Options{
+	s := calls.New(servertest.Join(t), calls.Options{
 		Default: &servertest.Issuer{Same: true},
 		Audit:   throttle.New(slog.New(slog.NewTextHandler(&trail, nil))),
 	})

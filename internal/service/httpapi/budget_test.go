@@ -33,8 +33,9 @@ func page(size int) http.Handler {
 	})
 }
 
-func newBudget(memory int64) *httpapi.Budget {
-	return httpapi.NewBudget(calls.New(new(servertest.Member), calls.Options{MaxAnswers: memory}), 2)
+func newBudget(t testing.TB, memory int64) *httpapi.Budget {
+	t.Helper()
+	return httpapi.NewBudget(calls.New(servertest.Join(t), calls.Options{MaxAnswers: memory}), 2)
 }
 
 func askFrom(h http.Handler, w http.ResponseWriter, method, from string) {
@@ -47,7 +48,7 @@ func askFrom(h http.Handler, w http.ResponseWriter, method, from string) {
 // those to HEAD, need none. Who reads nothing is cut off, and then there is memory again.
 func TestLongAnswersHoldMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(4 << 20)
+		b := newBudget(t, 4<<20)
 		long := b.Handler(page(100 << 10))
 		var all sync.WaitGroup
 		for i := range 20 {
@@ -150,7 +151,7 @@ func TestBufferedAnswersHoldMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what is not read")
 	}
-	b, written := newBudget(400<<10), make(chan struct{}, 1)
+	b, written := newBudget(t, 400<<10), make(chan struct{}, 1)
 	address, _ := listening(t, b, 10, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page(100<<10).ServeHTTP(w, r)
 		written <- struct{}{}
@@ -177,7 +178,7 @@ func TestBufferedAnswersHoldMemory(t *testing.T) {
 
 // Calls over HTTP/2 count until their streams end, and more are refused. There are many on one connection.
 func TestCallsOverHTTP2(t *testing.T) {
-	b := newBudget(4 << 20)
+	b := newBudget(t, 4<<20)
 	came, end := make(chan struct{}), make(chan struct{})
 	s := httptest.NewUnstartedServer(b.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		came <- struct{}{}
@@ -235,7 +236,7 @@ func TestCallsOverHTTP2(t *testing.T) {
 // Files of pages that nobody reads take few places, and none of those for IDs.
 func TestPagesHaveFewPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHandler(&servertest.Issuer{}, nil, nil)
+		h := newHandler(t, &servertest.Issuer{}, nil, nil)
 		load := func(w http.ResponseWriter, i int) {
 			askPath(h, w, "/docs/swagger-ui.css", fmt.Sprintf("10.0.%d.9:1", i))
 		}
@@ -272,7 +273,7 @@ func askPath(h http.Handler, w http.ResponseWriter, path, from string) {
 // A connection whose caller does not read its answer makes room for another.
 func TestWhoDoesNotReadMakesRoom(t *testing.T) {
 	var calls atomic.Int64
-	address, counter := listening(t, newBudget(64<<20), 1,
+	address, counter := listening(t, newBudget(t, 64<<20), 1,
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if calls.Add(1) == 1 {
 				page(4<<20).ServeHTTP(w, r)

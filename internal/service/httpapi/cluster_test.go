@@ -20,49 +20,50 @@ import (
 
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
-	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 )
 
-func serving(c calls.Member) handler { return newHandler(&servertest.Issuer{Same: true}, c, nil) }
+func serving(t testing.TB, c *servertest.Told) handler {
+	t.Helper()
+	return newHandler(t, &servertest.Issuer{Same: true}, c.Member, nil)
+}
 
 // example is a cluster of two, with a third about to join, and a sequencer with one node ID for both.
-func example(t *testing.T) *fakeLog {
+func example(t *testing.T) *servertest.Told {
 	var orders cluster.Definition
 	if err := json.Unmarshal([]byte(`{"nodes":1}`), &orders); err != nil {
 		t.Fatal(err)
 	}
-	return newLog(t,
+	f := newLog(t,
 		cluster.PrepareJoin{Joiner: "a"},
 		cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
 		cluster.CreateSequencer{Sequencer: "orders", Definition: orders},
 		cluster.Attach{Sequencer: "orders", Member: "a"}, cluster.Attach{Sequencer: "orders", Member: "b"},
 		cluster.PrepareJoin{Joiner: "c"},
 	)
+	f.SetPulses(map[string]peer.Pulse{"a": {}, "b": {}, "c": {}})
+	return f
 }
 
 const (
 	statusOfExample = `{"cluster":"fj4ltw4x","member":"b","position":16,"entries":8,"at":"now",` +
-		`"store":{"reached":false},` +
-		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not ` +
-		`answer it","do":"Start the store, or mend the network between it and this node.",` +
-		`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"},` +
-		`{"level":"warning","kind":"node_ids","effect":"This node gives no IDs of orders","cause":"none of its ` +
-		`1 node ` +
-		`IDs is free","do":"Detach nodes that need none, or create a sequencer with more nodes.",` +
+		`"store":{"reached":true,"as_of":"now"},` +
+		`"problems":[{"level":"warning","kind":"node_ids","effect":"This node gives no IDs of orders","cause":"none ` +
+		`of its 1 node IDs is free","do":"Detach nodes that need none, or create a sequencer with more nodes.",` +
 		`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#node_ids","members":["b"],` +
 		`"sequencers":["orders"]}],` +
-		`"members":[{"id":"a","watches":"b","joined":2,"fresh":false},` +
-		`{"id":"b","watches":"a","joined":8,"fresh":true,"as_of":"now","vitals":{"ready":false,"given":0,"rate":0,` +
-		`"offset_ns":0}}],` +
-		`"joins":[{"joiner":"c","target":"a","phase":"prepared","fresh":false}],` +
+		`"members":[{"id":"a","watches":"b","joined":2,"alive":true,"fresh":true},` +
+		`{"id":"b","watches":"a","joined":8,"alive":true,"fresh":true,"as_of":"now","vitals":{"ready":false,` +
+		`"given":0,"rate":0,"offset_ns":0}}],` +
+		`"joins":[{"joiner":"c","target":"a","phase":"prepared","alive":true,"fresh":true}],` +
 		`"sequencers":[{"name":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},` +
 		`"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
 		`"time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false},` +
 		`"created":10,"capacity":1,"until":"2095-09-07T15:47:35.552Z","rate":4194304000,"nodes":{"0":"a"},` +
-		`"waiting":["b"],"free":0,"allocation":{"kind":"all"},"drained":[],"here":{"state":"none"}}]}`
+		`"waiting":["b"],"free":0,"allocation":{"kind":"all"},"drained":[],"given_rate":0,"here":{"state":"none"}}]}`
 	valueOfExample = `{"position":16,"value":{"members":["a","b"],"pairs":{"a":"b","b":"a"},"prepared":{"c":"a"},` +
 		`"accepted":{},` +
 		`"sequencers":{"orders":{"nodes":{"0":"a"},"waiting":["b"]}}}}`
@@ -74,7 +75,7 @@ const (
 
 // Every way to look at a cluster, with the answer in full.
 func TestClusterAnswers(t *testing.T) {
-	h := serving(example(t))
+	h := serving(t, example(t))
 	lines := func(from int) string {
 		return strings.Join([]string{
 			`{"position":2,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
@@ -184,19 +185,21 @@ func TestClusterAnswers(t *testing.T) {
 	}
 }
 
-// undated replaces the times in a status by now.
+// undated replaces the times in a status by now, and leaves out how long the store took.
 func undated(status string) string {
-	return regexp.MustCompile(`"(at|as_of|since)":"[^"]*"`).ReplaceAllString(status, `"$1":"now"`)
+	status = regexp.MustCompile(`"(at|as_of|since|answered)":"[^"]*"`).ReplaceAllString(status, `"$1":"now"`)
+	return regexp.MustCompile(`,"rtt_ns":\d+`).ReplaceAllString(status, "")
 }
 
 // A member alone watches nobody, and lists are never null.
 func TestStatusOfOne(t *testing.T) {
-	w := call(serving(newLog(t, cluster.PrepareJoin{Joiner: "a"})), "GET", "/api/v1/cluster")
-	want := `{"cluster":"fj4ltw4x","member":"b","position":2,"entries":1,"at":"now","store":{"reached":false},` +
-		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not ` +
-		`answer it","do":"Start the store, or mend the network between it and this node.",` +
-		`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"}],"members":[{"id":"a","joined":2,` +
-		`"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
+	log := newLog(t, cluster.PrepareJoin{Joiner: "b"})
+	log.SetPulses(map[string]peer.Pulse{"b": {}})
+	w := call(serving(t, log), "GET", "/api/v1/cluster")
+	want := `{"cluster":"fj4ltw4x","member":"b","position":2,"entries":1,"at":"now","store":{"reached":true,` +
+		`"as_of":"now"},` +
+		`"problems":[],"members":[{"id":"b","joined":2,"alive":true,"fresh":true,"as_of":"now",` +
+		`"vitals":{"ready":false,"given":0,"rate":0,"offset_ns":0}}],"joins":[],"sequencers":[]}` + "\n"
 	if undated(w.Body.String()) != want {
 		t.Errorf("have %swant %s", w.Body, want)
 	}
@@ -204,14 +207,14 @@ func TestStatusOfOne(t *testing.T) {
 
 // timed is a log whose entries have times: of minutes after 03:00, -1 for an unknown one, at the positions 2, 4, 6 and
 // so on.
-func timed(t *testing.T, minutes ...int) *fakeLog {
+func timed(t *testing.T, minutes ...int) *servertest.Told {
 	log := newLog(t)
 	for _, m := range minutes {
 		var at time.Time
 		if m >= 0 {
 			at = time.Date(2026, 11, 22, 3, m, 0, 0, time.UTC)
 		}
-		log.appendAt(t, cluster.PeerGC{By: "a"}, at)
+		appendAt(log, at, cluster.PeerGC{By: "a"})
 	}
 	return log
 }
@@ -248,7 +251,7 @@ func TestLogByTime(t *testing.T) {
 		{[]int{-1, 1, -1, 3, -1}, "until=2026-11-22T03:02:00Z", "2 4"},
 		{[]int{-1, -1}, "since=2026-11-22T03:01:00Z", ""},
 	} {
-		w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log?"+tt.query)
+		w := call(serving(t, timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log?"+tt.query)
 		var have []string
 		for line := range strings.Lines(w.Body.String()) {
 			e, err := cluster.ParseEntry([]byte(line))
@@ -300,18 +303,18 @@ func TestLogDoubts(t *testing.T) {
 		{[]int{11, 12, 1, 13, 14}, "?from=7", ""},
 		{[]int{-1, 1, -1, 3, -1}, "", ""},
 	} {
-		if w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log"+tt.query); w.Code != 200 ||
+		if w := call(serving(t, timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log"+tt.query); w.Code != 200 ||
 			doubts(w.Body.String()) != tt.want {
 			t.Errorf("minutes %v%s: %d %s\nwant %s", tt.minutes, tt.query, w.Code, w.Body, tt.want)
 		}
 	}
 
 	log := timed(t, 11, 12)
-	server := httptest.NewServer(serving(log))
+	server := httptest.NewServer(serving(t, log))
 	t.Cleanup(server.Close)
 	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=4")
 	next(t, lines, `{"position":4,`)
-	log.appendAt(t, cluster.PeerGC{By: "a"}, time.Date(2026, 11, 22, 3, 1, 0, 0, time.UTC))
+	appendAt(log, time.Date(2026, 11, 22, 3, 1, 0, 0, time.UTC), cluster.PeerGC{By: "a"})
 	next(t, lines,
 		`{"position":6,"at":"2026-11-22T03:01:00.000Z","command":"peer-gc","args":{"by":"a"},`+
 			`"believed":"2026-11-22T03:12:00.000Z"}`)
@@ -320,12 +323,12 @@ func TestLogDoubts(t *testing.T) {
 // A call that follows the log gets what comes after its first entry whatever its time.
 func TestFollowSince(t *testing.T) {
 	log := timed(t, 1, 5)
-	server := httptest.NewServer(serving(log))
+	server := httptest.NewServer(serving(t, log))
 	t.Cleanup(server.Close)
 	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&since=2026-11-22T03:05:00Z")
 	next(t, lines, `{"position":4,"at":"2026-11-22T03:05:00.000Z",`)
 	for _, minute := range []int{4, 6} {
-		log.appendAt(t, cluster.PeerGC{By: "a"}, time.Date(2026, 11, 22, 3, minute, 0, 0, time.UTC))
+		appendAt(log, time.Date(2026, 11, 22, 3, minute, 0, 0, time.UTC), cluster.PeerGC{By: "a"})
 	}
 	next(t, lines, `{"position":6,"at":"2026-11-22T03:04:00.000Z",`)
 }
@@ -333,7 +336,7 @@ func TestFollowSince(t *testing.T) {
 // A log that may have had earlier entries of the span is told to begin late.
 func TestCutLogByTime(t *testing.T) {
 	log := timed(t, 1, 2, 3, 4)
-	log.cut(t, 2)
+	log.Cut(4)
 	for query, want := range map[string]string{
 		"since=2026-11-22T03:02:00Z":         "4",
 		"since=2026-11-22T03:03:00Z":         "4", // there may be more
@@ -343,7 +346,7 @@ func TestCutLogByTime(t *testing.T) {
 		"until=2026-11-22T03:04:00Z&from=5":  "",
 		"since=2026-11-22T03:05:00Z&from=10": "",
 	} {
-		w := call(serving(log), "GET", "/api/v1/cluster/log?"+query)
+		w := call(serving(t, log), "GET", "/api/v1/cluster/log?"+query)
 		if got := w.Header().Get(httpapi.LogBeginsAfter); w.Code != 200 || got != want {
 			t.Errorf("%s = %d, begins after %q; want %q", query, w.Code, got, want)
 		}
@@ -372,12 +375,12 @@ func TestValueByTime(t *testing.T) {
 		{[]int{1, 2, 3}, "03:00:00Z", 404, before + "2) or later"},
 		{[]int{-1, 1, 2}, "03:00:00Z", 404, before + "4) or later"},
 	} {
-		w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/value?at=2026-11-22T"+tt.at)
+		w := call(serving(t, timed(t, tt.minutes...)), "GET", "/api/v1/cluster/value?at=2026-11-22T"+tt.at)
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
 			t.Errorf("minutes %v at %s = %d %s; want %d %s", tt.minutes, tt.at, w.Code, w.Body, tt.status, tt.want)
 		}
 	}
-	w := call(serving(timed(t, 1, -1)), "GET", "/api/v1/cluster/value?at=4")
+	w := call(serving(t, timed(t, 1, -1)), "GET", "/api/v1/cluster/value?at=4")
 	if !strings.HasPrefix(w.Body.String(), `{"position":4,"value":`) {
 		t.Errorf("the value after an entry of an unknown time is %s", w.Body)
 	}
@@ -386,8 +389,8 @@ func TestValueByTime(t *testing.T) {
 // A log that was cut is told as such, and the value where it was cut is the first that is known.
 func TestCutLog(t *testing.T) {
 	log := example(t)
-	log.cut(t, 2)
-	h := serving(log)
+	log.Cut(4)
+	h := serving(t, log)
 	for _, tt := range []struct {
 		target string
 		status int
@@ -416,7 +419,7 @@ func TestCutLog(t *testing.T) {
 			t.Errorf("%s = %d %v %s\nwant %d %s", tt.target, w.Code, w.Header(), w.Body, tt.status, tt.body)
 		}
 	}
-	log.cut(t, len(log.entries))
+	log.Cut(16)
 	if w := call(h, "GET", "/api/v1/cluster/value?at=16"); w.Body.String() != valueOfExample+"\n" {
 		t.Errorf("with a checkpoint only: %d %s", w.Code, w.Body)
 	}
@@ -426,10 +429,11 @@ func TestCutLog(t *testing.T) {
 func TestLongLog(t *testing.T) {
 	log := newLog(t, cluster.PrepareJoin{Joiner: "a"})
 	for range 2000 {
-		log.append(t, cluster.PeerGC{By: strings.Repeat("<", 50)})
+		log.Put("another", "key")
+		log.Append(cluster.PeerGC{By: strings.Repeat("<", 50)})
 	}
 	var v cluster.Value
-	lines := call(serving(log), "GET", "/api/v1/cluster/log").Body
+	lines := call(serving(t, log), "GET", "/api/v1/cluster/log").Body
 	for text := range strings.Lines(lines.String()) {
 		e, err := cluster.ParseEntry([]byte(text))
 		if err != nil || e.Position != v.Position()+2 {
@@ -447,7 +451,7 @@ func TestStatusWithPulses(t *testing.T) {
 	log := example(t)
 	log.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}, "c": {}})
 	answer := httptest.NewRecorder()
-	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/cluster", nil))
+	serving(t, log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/cluster", nil))
 	for _, want := range []string{
 		`{"id":"a","watches":"b","joined":2,"alive":true,"owner":"host-a","fresh":true}`,
 		`{"id":"b","watches":"a","joined":8,"alive":false,"fresh":false}`,
@@ -460,57 +464,59 @@ func TestStatusWithPulses(t *testing.T) {
 }
 
 func TestNoLook(t *testing.T) {
-	failing := func(err error) *fakeLog {
-		log := example(t)
-		log.err = err
-		return log
+	fail := func(log *servertest.Told, err error) *peer.Member {
+		log.Fail(err)
+		return log.Member
 	}
-	damaged, foreign := example(t), example(t)
-	damaged.cut(t, 2)
-	damaged.checkpoint.Value = []byte("{}")
-	foreign.entries[1].Data = []byte(`{"version":3}`)
+	busy := fmt.Errorf("%w: too busy", store.ErrUnavailable)
+	damaged, foreign := example(t), newLog(t, cluster.PrepareJoin{Joiner: "a"})
+	damaged.CutTo(4, []byte("{}"))
+	foreign.Put("another", "key")
+	foreign.AppendData([]byte(`{"version":3}`))
+	foreign.Put("another", "key")
+	foreign.Append(cluster.PeerGC{By: "a"})
 	for _, tt := range []struct {
 		name    string
-		cluster calls.Member
+		cluster *peer.Member
 		target  string
 		status  int
 		says    string
 	}{
-		{"no store", new(servertest.Member), "", 503, "has not read the log"},
-		{"no store", new(servertest.Member), "/value", 503, "store is not open"},
-		{"no store", new(servertest.Member), "/log", 503, "store is not open"},
-		{"nothing read", newLog(t), "", 503, "has not read the log"},
-		{"nothing read", newLog(t), "/value", 503, "has not read the log"},
-		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "", 200, statusOfExample},
-		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value", 200, valueOfExample},
+		{"no store", servertest.Waiting(t, "no answer"), "", 503, "has not read the log"},
+		{"no store", servertest.Waiting(t, "no answer"), "/value", 503, "store is not open"},
+		{"no store", servertest.Waiting(t, "no answer"), "/log", 503, "store is not open"},
+		{"nothing read", newLog(t).Member, "", 503, "has not read the log"},
+		{"nothing read", newLog(t).Member, "/value", 503, "has not read the log"},
 		{
-			"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value?at=2", 503,
+			"unavailable", fail(example(t), busy), "", 200,
+			`"store":{"reached":false,"answered":"now","why":"the store is unavailable: too busy"}`,
+		},
+		{"unavailable", fail(example(t), busy), "/value", 200, valueOfExample},
+		{
+			"unavailable", fail(newLog(t), busy), "/value?at=2", 503,
 			`"unavailable","message":"the store is unavailable: too busy"`,
 		},
-		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log", 503, `"unavailable"`},
+		{"unavailable", fail(newLog(t), busy), "/log", 503, `"unavailable"`},
+		{"unavailable", fail(newLog(t), busy), "/log?follow=1", 503, `"unavailable"`},
+		{"refused", fail(newLog(t), store.ErrRefused), "/value?at=2", 500, `"internal"`},
+		{"refused", fail(newLog(t), store.ErrRefused), "/log", 500, `"internal"`},
 		{
-			"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log?follow=1", 503,
-			`"unavailable"`,
-		},
-		{"refused", failing(store.ErrRefused), "/value?at=2", 500, `"internal"`},
-		{"refused", failing(store.ErrRefused), "/log", 500, `"internal"`},
-		{
-			"damaged", damaged, "/value?at=6", 500,
+			"damaged", damaged.Member, "/value?at=6", 500,
 			`"unreadable","message":"the checkpoint at position 4: unreadable: a checkpoint of version 0;`,
 		},
-		{"damaged", damaged, "/log", 200, `{"position":6,`},
+		{"damaged", damaged.Member, "/log", 200, `{"position":6,`},
 		{
-			"foreign", foreign, "/value?at=6", 500,
+			"foreign", foreign.Member, "/value?at=6", 500,
 			`"unreadable","message":"the entry at position 4: unreadable: version 3;`,
 		},
-		{"foreign", foreign, "/value?at=3", 200, aloneValue},
+		{"foreign", foreign.Member, "/value?at=3", 200, aloneValue},
 		{
-			"foreign", foreign, "/log", 200,
+			"foreign", foreign.Member, "/log", 200,
 			`{"position":4,"unreadable":"version 3; this program reads versions 1 to 2"}`,
 		},
 	} {
 		var log bytes.Buffer
-		h := newHandler(&servertest.Issuer{Same: true}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(t, &servertest.Issuer{Same: true}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
 		w := call(h, "GET", "/api/v1/cluster"+tt.target)
 		if w.Code != tt.status || !strings.Contains(undated(w.Body.String()), tt.says) {
 			t.Errorf("%s: GET %s = %d %s\nwant %d %s", tt.name, tt.target, w.Code, w.Body, tt.status, tt.says)
@@ -525,9 +531,14 @@ func TestNoLook(t *testing.T) {
 func TestSilentStore(t *testing.T) {
 	for _, target := range []string{"/value?at=2", "/log", "/log?follow=1"} {
 		synctest.Test(t, func(t *testing.T) {
-			log, began := example(t), time.Now()
-			log.silent = true
-			w := call(serving(log), "GET", "/api/v1/cluster"+target)
+			log, began := newLog(t), time.Now()
+			log.Store.Inject(func(c memstore.Call) (f memstore.Fault) {
+				if c.Op == memstore.Read || c.Op == memstore.Follow {
+					f.Delay = time.Hour
+				}
+				return f
+			})
+			w := call(serving(t, log), "GET", "/api/v1/cluster"+target)
 			if took := time.Since(began); w.Code != 503 || !strings.Contains(w.Body.String(), `"unavailable"`) ||
 				took != 3*time.Second {
 				t.Errorf("%s = %d %s after %v", target, w.Code, w.Body, took)
@@ -574,7 +585,7 @@ func next(t *testing.T, lines *bufio.Scanner, want string) {
 // and is told when the server ends.
 func TestFollow(t *testing.T) {
 	log := newLog(t, cluster.PrepareJoin{Joiner: "a"})
-	h := serving(log)
+	h := serving(t, log)
 	server := httptest.NewUnstartedServer(h)
 	// shorter than the streams below, and long enough for a busy machine to send a call
 	server.Config.ReadTimeout = time.Second
@@ -597,7 +608,7 @@ func TestFollow(t *testing.T) {
 	}
 
 	for position := 4; position <= 8; position += 2 {
-		log.append(t, cluster.PeerGC{By: "a"})
+		appendAt(log, time.Time{}, cluster.PeerGC{By: "a"})
 		next(t, lines, fmt.Sprintf(`{"position":%d,`, position))
 	}
 	next(t, others, `{"position":6,`)
@@ -613,7 +624,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("after the end there is %q, %v", l.Text(), l.Err())
 		}
 	}
-	log.followers.Wait() // nobody follows for clients that are gone
+	log.Unfollowed() // nobody follows for clients that are gone
 	if w := call(h, "GET", "/api/v1/cluster/log?follow=1"); w.Code != 503 ||
 		!strings.Contains(w.Body.String(), "shutting down") {
 		t.Errorf("while draining: %d %s", w.Code, w.Body)
@@ -626,14 +637,13 @@ func TestFollow(t *testing.T) {
 // Entries that are dropped before they were read are not left out in silence.
 func TestFollowFallsBehind(t *testing.T) {
 	log := example(t)
-	server := httptest.NewServer(serving(log))
+	server := httptest.NewServer(serving(t, log))
 	t.Cleanup(server.Close)
 	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=16")
 	next(t, lines, `{"position":16,`)
-	log.mu.Lock()
-	log.checkpoint = &store.Checkpoint{Position: 100}
-	log.changed()
-	log.mu.Unlock()
+	log.Store.CutOff(true)
+	log.Cut(log.Append(cluster.PeerGC{By: "a"}))
+	log.Store.CutOff(false)
 	next(t, lines,
 		`{"error":{"code":"unknown_position","message":"the log was trimmed while this call followed it, and entries `+
 			`are missing here; call again"}}`)
@@ -645,21 +655,19 @@ func TestFollowFallsBehind(t *testing.T) {
 // An error ends the stream with its reason.
 func TestFollowFails(t *testing.T) {
 	log := example(t)
-	server := httptest.NewServer(serving(log))
+	server := httptest.NewServer(serving(t, log))
 	t.Cleanup(server.Close)
 	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=16")
 	next(t, lines, `{"position":16,`)
-	log.mu.Lock()
-	log.err = errors.New("surprise")
-	log.changed()
-	log.mu.Unlock()
+	log.Fail(errors.New("surprise"))
+	log.Append(cluster.PeerGC{By: "a"})
 	next(t, lines, `{"error":{"code":"internal","message":"surprise"}}`)
 }
 
 // Many who look at the log don't keep others from getting IDs, nor this server's store busy.
 func TestManyLook(t *testing.T) {
 	log := example(t)
-	h := serving(log)
+	h := serving(t, log)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	for range 64 {
@@ -676,5 +684,5 @@ func TestManyLook(t *testing.T) {
 		}
 	}
 	h.Drain()
-	log.followers.Wait()
+	log.Unfollowed()
 }

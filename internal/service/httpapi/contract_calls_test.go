@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -452,7 +453,7 @@ func (c *contract) makeAll(t *testing.T) {
 		a.client.CutOff(false)
 		synctest.Wait()
 		q, _ := b.member.Sequencer(peer.DefaultSequencer)
-		b.handler = handlerWith(q, b.member, calls.Options{NoAutoAttach: true})
+		b.handler = handlerWith(t, q, b.member, calls.Options{NoAutoAttach: true})
 		c.expect(t, b.handler, []anExchange{
 			{target: "POST /api/v1/sequencers", body: oneNode, status: 201},
 			{target: "POST " + ordersPath + "/ids", status: 503, code: "detached"},
@@ -460,7 +461,7 @@ func (c *contract) makeAll(t *testing.T) {
 	})
 	notReady, surprise := fmt.Errorf("%w: it has not joined yet", peer.ErrNotReady), errors.New("surprise")
 	ofMember := func(err error) handler {
-		return newHandler(&servertest.Issuer{Err: err, IDs: firn.Default}, example(t), nil)
+		return newHandler(t, &servertest.Issuer{Err: err, IDs: firn.Default}, example(t).Member, nil)
 	}
 	c.makeFail(t, ofMember(notReady), failingCalls, 503, "not_ready")
 	c.makeFail(t, ofMember(fmt.Errorf("%w: %w", peer.ErrNotReady,
@@ -468,11 +469,15 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofMember(firn.ErrLifetime), failingCalls, 503, "lifetime")
 	c.makeFail(t, ofMember(context.DeadlineExceeded), failingCalls[:2], 503, "overloaded")
 	c.makeFail(t, ofMember(surprise), failingCalls, 500, "internal")
+	allVerbs := append(slices.Clone(failingVerbs), "DELETE /api/v1/cluster/policy", "POST /api/v1/cluster/forget")
 	ofCluster := func(err error) handler {
-		return newHandler(&servertest.Issuer{Same: true}, failing{example(t), err}, nil)
+		return newHandler(t, &servertest.Issuer{Same: true}, failing(t, err), nil)
 	}
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
-	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
+	synctest.Test(t, func(t *testing.T) { // it tries again and again
+		c.makeFail(t, newHandler(t, &servertest.Issuer{Same: true}, failing(t, store.ErrUnavailable), nil),
+			slices.Concat(failingSequencerCalls, allVerbs), 503, "unavailable")
+	})
 	c.makeFail(t, ofCluster(peer.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404,
 		"unknown_sequencer")
 	c.makeFail(t, ofCluster(fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrCopied)),
@@ -482,29 +487,28 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofCluster(&peer.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")
 	c.makeFail(t, ofCluster(&cluster.PrefixError{Prefix: "ord", Holder: "orders"}), []string{"POST /api/v1/sequencers"},
 		409, "refused")
-	allVerbs := append(failingVerbs, "DELETE /api/v1/cluster/policy", "POST /api/v1/cluster/forget")
-	c.makeFail(t, ofCluster(store.ErrUnavailable), allVerbs, 503, "unavailable")
 	c.makeFail(t, ofCluster(surprise), allVerbs, 500, "internal")
 	lost := example(t)
 	lost.SetNodes(peer.NodeRecord{Name: "ids-3", Host: "h", Members: []string{"x"}, Reserved: time.Now()})
-	c.expect(t, newHandler(&servertest.Issuer{Same: true}, lost, nil), []anExchange{
+	c.expect(t, newHandler(t, &servertest.Issuer{Same: true}, lost.Member, nil), []anExchange{
 		{target: "GET /api/v1/cluster", status: 200},
 		{target: "POST /api/v1/cluster/forget", body: aName, status: 200},
 	})
-	c.expect(t, newHandler(&servertest.Issuer{Same: true}, example(t), nil), []anExchange{
-		{target: "POST /api/v1/cluster/skip", body: `{"position":4711}`, status: 200},
+	c.expect(t, newHandler(t, &servertest.Issuer{Same: true}, example(t).Member, nil), []anExchange{
 		{target: "POST /api/v1/cluster/expel", body: `{"member":"c"}`, status: 200}, // a joiner
 		{target: "POST /api/v1/cluster/expel", body: `{"member":"b"}`, status: 200},
 		{target: "GET /api/v1/cluster", status: 200},
 	})
-	damaged := example(t)
-	damaged.entries[1].Data = []byte(`{"version":2}`)
-	c.expect(t, newHandler(&servertest.Issuer{Same: true}, damaged, nil), []anExchange{
+	damaged := newLog(t, cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "c"})
+	at := damaged.AppendData([]byte(`{"version":2}`))
+	damaged.Append(cluster.PeerGC{By: "a"})
+	c.expect(t, newHandler(t, &servertest.Issuer{Same: true}, damaged.Member, nil), []anExchange{
 		{target: "GET /api/v1/cluster", status: 200}, // with a pending join
 		{target: "GET /api/v1/cluster/log", status: 200},
 		{target: "GET /api/v1/cluster/value?at=6", status: 500, code: "unreadable"},
+		{target: "POST /api/v1/cluster/skip", body: fmt.Sprintf(`{"position":%d}`, at), status: 200},
 	})
-	c.expect(t, newHandler(&servertest.Issuer{Same: true}, new(servertest.Member), nil), []anExchange{
+	c.expect(t, newHandler(t, &servertest.Issuer{Same: true}, servertest.Waiting(t, "no answer"), nil), []anExchange{
 		{target: "GET /api/v1/sequencers", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster/policy", status: 503, code: "not_ready"},
@@ -512,7 +516,7 @@ func (c *contract) makeAll(t *testing.T) {
 		{target: "GET /api/v1/cluster/log", status: 503, code: "not_ready"},
 	})
 	ofQuorum := func(q *servertest.Quorum) handler {
-		return handlerWith(&servertest.Issuer{Same: true}, example(t), calls.Options{Quorum: q})
+		return handlerWith(t, &servertest.Issuer{Same: true}, example(t).Member, calls.Options{Quorum: q})
 	}
 	c.expect(t, ofQuorum(servertest.ThreeMachines()), quorumCalls)
 	c.expect(t, ofQuorum(&servertest.Quorum{State: quorum.Status{Waiting: "waiting for b:7420"}}), quorumCalls[:1])
@@ -520,11 +524,11 @@ func (c *contract) makeAll(t *testing.T) {
 		failingQuorumCalls, 503, "unavailable")
 	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: surprise}), failingQuorumCalls[:2], 400, "bad_request")
 	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: surprise}), failingQuorumCalls[2:], 500, "internal")
-	withoutQuorum := newHandler(&servertest.Issuer{Same: true}, example(t), nil)
+	withoutQuorum := newHandler(t, &servertest.Issuer{Same: true}, example(t).Member, nil)
 	c.makeFail(t, withoutQuorum, append(failingQuorumCalls, "GET /api/v1/quorum"), 404, "no_quorum")
 	broken := example(t)
-	broken.err = store.ErrRefused
-	c.expect(t, newHandler(&servertest.Issuer{Same: true}, broken, nil),
+	broken.Fail(store.ErrRefused)
+	c.expect(t, newHandler(t, &servertest.Issuer{Same: true}, broken.Member, nil),
 		[]anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
 }
 
@@ -552,7 +556,7 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := withMetrics(newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, example(t), nil).Service,
+	h := withMetrics(newHandler(t, &servertest.Issuer{Same: true, IDs: firn.Default}, example(t).Member, nil).Service,
 		&auth.Policy{Tokens: tokens})
 	if who, err := tokens.Identify(spent); err != nil || who.Spend(1) != nil {
 		t.Fatal(err)
@@ -591,7 +595,7 @@ func TestContract(t *testing.T) {
 
 // Where there is no call, an error is told in the same way. So it is of pages of other sites.
 func TestContractElsewhere(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Same: true}, example(t), nil)
+	h := newHandler(t, &servertest.Issuer{Same: true}, example(t).Member, nil)
 	failure := document(t).Components.Schemas["Failure"].Value
 	for target, status := range map[string]int{
 		"GET /nowhere": 404, "GET /": 404, "PUT /api/v1/id": 405, "DELETE /livez": 405,

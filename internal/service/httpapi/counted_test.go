@@ -20,7 +20,7 @@ import (
 // Each call is counted by its route and by what it came to, whoever was at fault; other answers are not.
 func TestCallsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	h := handlerWith(&servertest.Issuer{Same: true, IDs: firn.Default}, example(t), calls.Options{Meter: m})
+	h := handlerWith(t, &servertest.Issuer{Same: true, IDs: firn.Default}, example(t).Member, calls.Options{Meter: m})
 	for _, target := range []string{
 		"POST /api/v1/id", "POST /api/v1/id", "POST /api/v1/id?x", "POST /api/v1/ids?count=3",
 		"POST /api/v1/ids?count=x",
@@ -46,7 +46,8 @@ func TestCallsAreCounted(t *testing.T) {
 // What goes wrong is counted by its code, also when nobody is there to be told, or the handler panics.
 func TestWhatGoesWrongIsCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	h := handlerWith(&servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, example(t), calls.Options{Meter: m})
+	h := handlerWith(t, &servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, example(t).Member,
+		calls.Options{Meter: m})
 	call(h, "POST", "/api/v1/id")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -55,7 +56,7 @@ func TestWhatGoesWrongIsCounted(t *testing.T) {
 		strings.NewReader(strings.Repeat(" ", 70_000))))
 	func() {
 		defer func() { _ = recover() }()
-		h := handlerWith(panics{}, example(t), calls.Options{Meter: m})
+		h := handlerWith(t, panics{}, example(t).Member, calls.Options{Meter: m})
 		call(h, "POST", "/api/v1/id")
 		t.Error("it did not panic")
 	}()
@@ -70,7 +71,7 @@ type panics struct{ calls.Issuer }
 // A body that is too long ends its connection, counted or not.
 func TestTooLongABodyEndsTheConnection(t *testing.T) {
 	for _, o := range []calls.Options{{}, {Meter: servertest.NewMeter()}} {
-		s := httptest.NewServer(handlerWith(&servertest.Issuer{Same: true}, example(t), o))
+		s := httptest.NewServer(handlerWith(t, &servertest.Issuer{Same: true}, example(t).Member, o))
 		response, err := http.Post(s.URL+"/api/v1/sequencers", "application/json",
 			strings.NewReader(strings.Repeat(" ", 70_000)))
 		if err != nil {
@@ -96,7 +97,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 	w := nothing{http.Header{}}
 	cost := func(o calls.Options) float64 {
-		h := handlerWith(&servertest.Issuer{Same: true}, nil, o)
+		h := handlerWith(t, &servertest.Issuer{Same: true}, nil, o)
 		return testing.AllocsPerRun(1000, func() { h.ServeHTTP(w, r) })
 	}
 	without, with := cost(calls.Options{}), cost(calls.Options{Meter: metrics.New(metrics.Build{})})
@@ -111,7 +112,7 @@ func BenchmarkCounted(b *testing.B) {
 		meter calls.Meter
 	}{{"no", nil}, {"yes", metrics.New(metrics.Build{})}} {
 		b.Run(bench.name, func(b *testing.B) {
-			h := handlerWith(&servertest.Issuer{Same: true}, nil, calls.Options{Meter: bench.meter})
+			h := handlerWith(b, &servertest.Issuer{Same: true}, nil, calls.Options{Meter: bench.meter})
 			r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 			w := nothing{http.Header{}}
 			b.ReportAllocs()
@@ -124,7 +125,7 @@ func BenchmarkCounted(b *testing.B) {
 
 // Profiles are for administrators, and only where they are served.
 func TestProfiles(t *testing.T) {
-	trusted := newHandler(&servertest.Issuer{Same: true}, nil, nil)
+	trusted := newHandler(t, &servertest.Issuer{Same: true}, nil, nil)
 	profiled := httpapi.New(trusted.Service, &auth.Policy{Trusted: true}, httpapi.WithProfiles())
 	for _, tt := range []struct {
 		h      http.Handler

@@ -49,7 +49,7 @@ func newFormed(t testing.TB, m *servertest.Issuer, keys string) formed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return formed{t, httpapi.New(calls.New(new(servertest.Member), o), &auth.Policy{Tokens: tokens})}
+	return formed{t, httpapi.New(calls.New(servertest.Join(t), o), &auth.Policy{Tokens: tokens})}
 }
 
 // ask returns the status and the body of an answer.
@@ -154,7 +154,7 @@ func TestWhoMayOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := httpapi.New(calls.New(new(servertest.Member), calls.Options{
+	open := httpapi.New(calls.New(servertest.Join(t), calls.Options{
 		Default: &servertest.Issuer{Same: true},
 		Keys:    func() *idtext.Keys { return keys },
 	}), new(auth.Policy))

@@ -34,14 +34,16 @@ type handler struct {
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.bounded.ServeHTTP(w, r) }
 
-// newHandler returns the handler of a member. Without a cluster, nil, there is no other sequencer.
-func newHandler(m calls.Issuer, c calls.Member, log *slog.Logger) handler {
-	return handlerWith(m, c, calls.Options{Log: log})
+// newHandler returns the handler of a member. Without one, nil, there is no other sequencer.
+func newHandler(t testing.TB, m calls.Issuer, c *peer.Member, log *slog.Logger) handler {
+	t.Helper()
+	return handlerWith(t, m, c, calls.Options{Log: log})
 }
 
-func handlerWith(m calls.Issuer, c calls.Member, o calls.Options) handler {
+func handlerWith(t testing.TB, m calls.Issuer, c *peer.Member, o calls.Options) handler {
+	t.Helper()
 	if c == nil {
-		c = new(servertest.Member)
+		c = servertest.Join(t)
 	}
 	o.Default = m
 	s := calls.New(c, o)
@@ -78,7 +80,7 @@ func call(h http.Handler, method, target string, headers ...string) *httptest.Re
 
 // Every path, with the answer in full.
 func TestAnswers(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, nil)
 	for _, tt := range []struct {
 		method, target string
 		status         int
@@ -153,7 +155,7 @@ func TestAnswers(t *testing.T) {
 // The largest batch arrives whole and in order, also where it is written in pieces.
 func TestLargestBatch(t *testing.T) {
 	for _, count := range []int{1, 700, 1700, 1701, calls.MaxCount} {
-		h := newHandler(&servertest.Issuer{IDs: firn.Default}, nil, nil)
+		h := newHandler(t, &servertest.Issuer{IDs: firn.Default}, nil, nil)
 		w := call(h, "POST", fmt.Sprintf("/api/v1/ids?count=%d", count))
 		var got struct {
 			IDs  []firn.ID `json:"ids"`
@@ -183,7 +185,7 @@ func TestRefusals(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := newHandler(&servertest.Issuer{Err: tt.err, IDs: firn.Default}, nil,
+		h := newHandler(t, &servertest.Issuer{Err: tt.err, IDs: firn.Default}, nil,
 			slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3"} {
 			method, path, _ := strings.Cut(target, " ")
@@ -212,7 +214,7 @@ func TestRefusals(t *testing.T) {
 // A client that goes away is not logged, and nothing is written to it.
 func TestGoneClient(t *testing.T) {
 	var log bytes.Buffer
-	h := newHandler(&servertest.Issuer{Err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	h := newHandler(t, &servertest.Issuer{Err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
@@ -224,7 +226,7 @@ func TestGoneClient(t *testing.T) {
 
 // While draining, IDs are given, but nobody should ask for them here.
 func TestDrain(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Same: true}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Header().Get("Connection") != "" {
 		t.Errorf("before draining: %v", w.Header())
 	}
@@ -243,7 +245,7 @@ func TestDrain(t *testing.T) {
 
 // A page of another site can't have its visitors' browsers use up IDs.
 func TestCrossOrigin(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
 	for _, tt := range []struct {
 		target, site string
 		status       int
@@ -261,7 +263,7 @@ func TestCrossOrigin(t *testing.T) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
+	h := newHandler(b, &servertest.Issuer{Same: true}, nil, nil)
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -272,7 +274,7 @@ func BenchmarkNext(b *testing.B) {
 // Where nothing but its address keeps strangers from administering, a browser that was sent there under another name
 // gets nothing.
 func TestHost(t *testing.T) {
-	trusting := newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
+	trusting := newHandler(t, &servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
 	public := httpapi.New(trusting.Service, new(auth.Policy))
 	for _, tt := range []struct {
 		h      http.Handler
@@ -327,7 +329,7 @@ func TestReadySaysWhatToDo(t *testing.T) {
 		},
 	} {
 		tt.options.Default = &servertest.Issuer{Err: fmt.Errorf("%w: the horizon is reached", peer.ErrNotReady)}
-		s := calls.New(new(servertest.Member), tt.options)
+		s := calls.New(servertest.Waiting(t, "no answer"), tt.options)
 		h := httpapi.New(s, new(auth.Policy))
 		if w := call(h, "GET", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), `"message":`+tt.want) ||
 			w.Header().Get("Retry-After") != "1" {

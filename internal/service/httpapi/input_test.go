@@ -19,7 +19,7 @@ import (
 )
 
 func TestCounts(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Same: true}, nil, nil)
 	for query, want := range map[string]int{
 		"": 200, "?": 200, "?&": 200, "?count=1": 200, "?count=100000": 200,
 		"?count=": 400, "?count=-1": 400, "?count=+1": 400, "?count=1.0": 400, "?count=1e3": 400, "?count=100001": 400,
@@ -74,7 +74,7 @@ func FuzzInput(f *testing.F) {
 		f.Add(seed)
 	}
 	log := newLog(f, cluster.PrepareJoin{Joiner: "a"})
-	h := newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, log, nil)
+	h := newHandler(f, &servertest.Issuer{Same: true, IDs: firn.Default}, log.Member, nil)
 	f.Fuzz(func(t *testing.T, input string) {
 		for _, r := range []http.Request{
 			{Method: "POST", URL: &url.URL{Path: "/api/v1/id", RawQuery: input}},

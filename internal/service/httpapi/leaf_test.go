@@ -17,8 +17,7 @@ import (
 
 func leafHandler(t *testing.T, m calls.Issuer, meter calls.Meter, p *auth.Policy, ids httpapi.LeafIDs) http.Handler {
 	t.Helper()
-	return httpapi.New(calls.New(new(servertest.Member), calls.Options{Default: m, Meter: meter}), p,
-		httpapi.WithLeaf(ids))
+	return httpapi.New(calls.New(servertest.Join(t), calls.Options{Default: m, Meter: meter}), p, httpapi.WithLeaf(ids))
 }
 
 // Callers of Leaf get digits and nothing else, which those who read JSON may take for JSON.
@@ -62,7 +61,7 @@ func TestLeaf(t *testing.T) {
 			t.Errorf("%s = %d %s, want %s: %v", tt.target, w.Code, w.Body, tt.want, err)
 		}
 	}
-	plain := newHandler(&servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, nil)
+	plain := newHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, nil)
 	if w := call(plain, "GET", "/api/snowflake/get/default"); w.Code != 404 {
 		t.Errorf("without being asked to, it answers %d %s", w.Code, w.Body)
 	}

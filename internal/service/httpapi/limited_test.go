@@ -75,7 +75,7 @@ func TestQuotasOfTokens(t *testing.T) {
 		})
 		for _, s := range all {
 			q, _ := s.member.Sequencer(peer.DefaultSequencer)
-			s.handler = handlerWith(q, s.member, calls.Options{MaxSequencers: 20})
+			s.handler = handlerWith(t, q, s.member, calls.Options{MaxSequencers: 20})
 		}
 		at := func(node int, name string) *served {
 			return all[node].by(bearing{withMetrics(all[node].Service, &auth.Policy{Tokens: tokens}), name})
@@ -143,7 +143,7 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			}
 			return nil
 		}}
-		h := withMetrics(calls.New(new(servertest.Member), calls.Options{Default: m, MaxCalls: 16}),
+		h := withMetrics(calls.New(servertest.Join(t), calls.Options{Default: m, MaxCalls: 16}),
 			&auth.Policy{Tokens: tokens})
 		ask := func(who string) int {
 			w := httptest.NewRecorder()

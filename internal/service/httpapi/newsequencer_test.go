@@ -39,7 +39,7 @@ func FuzzNewSequencer(f *testing.F) {
 		m.Leave()
 		client.Close()
 	})
-	h := newHandler(&servertest.Issuer{Same: true}, m, nil)
+	h := newHandler(f, &servertest.Issuer{Same: true}, m, nil)
 	post := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w,
@@ -129,7 +129,7 @@ func BenchmarkNextOf(b *testing.B) {
 	if _, err := m.EnsureSequencer(b.Context(), "orders", cluster.Define(firn.Default)); err != nil {
 		b.Fatal(err)
 	}
-	h := newHandler(&servertest.Issuer{Same: true}, m, nil)
+	h := newHandler(b, &servertest.Issuer{Same: true}, m, nil)
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers/orders/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {

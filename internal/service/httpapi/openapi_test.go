@@ -83,7 +83,7 @@ func TestDocumentedDefinition(t *testing.T) {
 
 // Each call that the handler serves is in the document, and the other way round.
 func TestDocumentedCalls(t *testing.T) {
-	served := newHandler(&servertest.Issuer{Same: true}, example(t), nil).Methods()
+	served := newHandler(t, &servertest.Issuer{Same: true}, example(t).Member, nil).Methods()
 	for _, path := range []string{"/openapi.json", apidoc.Root} { // the description is no call
 		if !slices.Equal(served[path], []string{"GET", "HEAD"}) {
 			t.Errorf("%s has %v", path, served[path])
@@ -201,7 +201,7 @@ func TestWhatIsSentByDefaultIsDescribedFirst(t *testing.T) {
 	if err := json.Unmarshal(apidoc.Document(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Same: true}, nil, nil)
 	answers := 0
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
@@ -225,7 +225,7 @@ func TestWhatIsSentByDefaultIsDescribedFirst(t *testing.T) {
 
 // The document and the page are there, and the root says where.
 func TestDocs(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Same: true}, nil, nil)
 	if w := call(h, "GET", "/openapi.json"); w.Code != 200 || w.Body.String() != string(apidoc.Document()) {
 		t.Errorf("/openapi.json = %d %.100s", w.Code, w.Body)
 	}

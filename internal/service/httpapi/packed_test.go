@@ -19,7 +19,7 @@ import (
 
 // Only those who name the type of packed IDs get them; everybody else gets JSON, as ever.
 func TestWhoGetsPackedIDs(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
 	for accept, want := range map[string]bool{
 		"":                                   false,
 		"*/*":                                false,
@@ -69,7 +69,7 @@ func TestWhoGetsPackedIDs(t *testing.T) {
 // The largest batch arrives whole and in order, also where it is written in pieces, and says how long it is.
 func TestLargestPackedBatch(t *testing.T) {
 	for _, count := range []int{1, 4096, 4097, 5000, calls.MaxCount} {
-		h := newHandler(&servertest.Issuer{IDs: firn.Default}, nil, nil)
+		h := newHandler(t, &servertest.Issuer{IDs: firn.Default}, nil, nil)
 		w := call(h, http.MethodPost, fmt.Sprintf("/api/v1/ids?count=%d", count), "Accept", packed.Type)
 		ids := make([]firn.ID, count)
 		if err := packed.Read(ids, w.Body.Bytes()); err != nil {
@@ -88,7 +88,7 @@ func TestLargestPackedBatch(t *testing.T) {
 
 // Errors are JSON, whatever the caller accepts. So is the answer to a method that a call does not have.
 func TestErrorsAreNotPacked(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, nil, nil)
 	for target, want := range map[string]string{
 		"POST /api/v1/id":           "503 lifetime",
 		"POST /api/v1/ids?count=3":  "503 lifetime",
@@ -116,7 +116,7 @@ func TestErrorsAreNotPacked(t *testing.T) {
 // Who does not take a packed answer is cut off, as with JSON, and nothing is written after that.
 func TestUntakenPackedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := handlerWith(&servertest.Issuer{IDs: firn.Default}, nil, calls.Options{})
+		h := handlerWith(t, &servertest.Issuer{IDs: firn.Default}, nil, calls.Options{})
 		r := httptest.NewRequest(http.MethodPost, fmt.Sprintf("http://localhost/api/v1/ids?count=%d", calls.MaxCount),
 			http.NoBody)
 		r.Header.Set("Accept", packed.Type)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
@@ -27,9 +26,7 @@ func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 // What is asked reaches the quorum, also while the member has not joined.
 func TestQuorumCalls(t *testing.T) {
 	q := servertest.ThreeMachines()
-	waits := new(servertest.Member)
-	waits.Fail(fmt.Errorf("%w: its store is not open yet", peer.ErrNotReady))
-	h := handlerWith(&servertest.Issuer{}, waits, calls.Options{Quorum: q})
+	h := handlerWith(t, &servertest.Issuer{}, servertest.Waiting(t, "no answer"), calls.Options{Quorum: q})
 	for _, w := range []*httptest.ResponseRecorder{
 		call(h, "GET", "/api/v1/quorum"), post(h, "/api/v1/quorum/replace", replacement),
 		post(h, "/api/v1/quorum/remove", removal),
@@ -62,7 +59,7 @@ func TestQuorumCalls(t *testing.T) {
 // Only administrators change the quorum or get a backup, which has everything in it. Others may look where they may
 // look at the cluster.
 func TestQuorumRights(t *testing.T) {
-	service := calls.New(example(t), calls.Options{Quorum: servertest.ThreeMachines()})
+	service := calls.New(example(t).Member, calls.Options{Quorum: servertest.ThreeMachines()})
 	secret := auth.NewSecret()
 	secret.Kept("/run/firn/admin.token", nil)
 	anyone, looks := httpapi.New(service, new(auth.Policy)),
@@ -89,7 +86,7 @@ func TestBrokenBackup(t *testing.T) {
 		Data: strings.Repeat("half ", 1<<18),
 		Err:  fmt.Errorf("%w: no leader", store.ErrUnavailable),
 	}
-	s := httptest.NewServer(handlerWith(&servertest.Issuer{}, nil, calls.Options{Quorum: q}))
+	s := httptest.NewServer(handlerWith(t, &servertest.Issuer{}, nil, calls.Options{Quorum: q}))
 	defer s.Close()
 	response, err := http.Get(s.URL + "/api/v1/quorum/backup")
 	if err != nil {
@@ -104,7 +101,7 @@ func TestBrokenBackup(t *testing.T) {
 // One backup is made at a time.
 func TestBackupsAtATime(t *testing.T) {
 	q := servertest.ThreeMachines()
-	h := handlerWith(&servertest.Issuer{}, nil, calls.Options{Quorum: q})
+	h := handlerWith(t, &servertest.Issuer{}, nil, calls.Options{Quorum: q})
 	inner := httptest.NewRecorder()
 	w := &during{httptest.NewRecorder(), func() {
 		h.ServeHTTP(inner, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/quorum/backup", nil))

@@ -20,42 +20,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// failing is a member that is attached to no sequencer, and can't do what it is told to.
-type failing struct {
-	*fakeLog
-	err error
+// failing is a member that is attached to no sequencer, and whose store fails.
+func failing(t testing.TB, err error) *peer.Member {
+	t.Helper()
+	f := newLog(t, cluster.PrepareJoin{Joiner: "b"}, cluster.PrepareJoin{Joiner: "c"})
+	f.Fail(err)
+	return f.Member
 }
-
-func (f failing) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
-	return false, f.err
-}
-
-func (f failing) Attach(context.Context, string) (*peer.Sequencer, error) { return nil, f.err }
-
-func (f failing) AttachOnDemand(ctx context.Context, name string) (*peer.Sequencer, error) {
-	return f.Attach(ctx, name)
-}
-
-func (f failing) Lookup(context.Context, string) (cluster.Sequencer, error) {
-	return cluster.Sequencer{}, f.err
-}
-
-func (f failing) Destroy(context.Context, string) error { return f.err }
-
-func (f failing) Skip(context.Context, int64) error                 { return f.err }
-func (f failing) Forget(context.Context, string) error              { return f.err }
-func (f failing) Expel(context.Context, string) error               { return f.err }
-func (f failing) Drain(context.Context, string, string) error       { return f.err }
-func (f failing) Undrain(context.Context, string, string) error     { return f.err }
-func (f failing) Move(context.Context, string, int64, string) error { return f.err }
-func (f failing) Allocate(context.Context, string, cluster.Allocation) error {
-	return f.err
-}
-func (f failing) SetPolicy(context.Context, []cluster.Share) error { return f.err }
-
-func (f failing) History(context.Context) ([]peer.Minute, error) { return nil, f.err }
-
-func (f failing) Resume(context.Context) (time.Time, error) { return time.Time{}, f.err }
 
 // What stops a member is told by kind. Only bugs are logged.
 func TestFailingSequencers(t *testing.T) {
@@ -74,26 +45,29 @@ func TestFailingSequencers(t *testing.T) {
 		{fmt.Errorf("%w: no permission", store.ErrRefused), 500, "internal"},
 		{errors.New("surprise"), 500, "internal"},
 	} {
-		var log bytes.Buffer
-		h := newHandler(&servertest.Issuer{Same: true}, failing{example(t), tt.err},
-			slog.New(slog.NewTextHandler(&log, nil)))
-		for _, target := range []string{
-			"POST /api/v1/sequencers", "DELETE /api/v1/sequencers/orders", "POST /api/v1/sequencers/orders/attach",
-			"POST /api/v1/sequencers/orders/id", "POST /api/v1/sequencers/orders/ids",
-		} {
-			method, path, _ := strings.Cut(target, " ")
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(`{"name":"orders"}`)))
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), `{"error":{"code":"`+tt.code+`",`) {
-				t.Errorf("%s with %v = %d %s", target, tt.err, w.Code, w.Body)
+		synctest.Test(t, func(t *testing.T) { // where an error may pass it tries again and again
+			var log bytes.Buffer
+			h := newHandler(t, &servertest.Issuer{Same: true}, failing(t, tt.err),
+				slog.New(slog.NewTextHandler(&log, nil)))
+			for _, target := range []string{
+				"POST /api/v1/sequencers", "DELETE /api/v1/sequencers/orders", "POST /api/v1/sequencers/orders/attach",
+				"POST /api/v1/sequencers/orders/id", "POST /api/v1/sequencers/orders/ids",
+			} {
+				method, path, _ := strings.Cut(target, " ")
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w,
+					httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(`{"name":"orders"}`)))
+				if w.Code != tt.status || !strings.Contains(w.Body.String(), `{"error":{"code":"`+tt.code+`",`) {
+					t.Errorf("%s with %v = %d %s", target, tt.err, w.Code, w.Body)
+				}
+				if retry := w.Header().Get("Retry-After"); (retry == "1") != (tt.status == 503) {
+					t.Errorf("%s with %v has Retry-After: %q", target, tt.err, retry)
+				}
 			}
-			if retry := w.Header().Get("Retry-After"); (retry == "1") != (tt.status == 503) {
-				t.Errorf("%s with %v has Retry-After: %q", target, tt.err, retry)
+			if (log.Len() > 0) != (tt.status == 500) {
+				t.Errorf("%v was logged as %q", tt.err, &log)
 			}
-		}
-		if (log.Len() > 0) != (tt.status == 500) {
-			t.Errorf("%v was logged as %q", tt.err, &log)
-		}
+		})
 	}
 }
 
@@ -101,7 +75,7 @@ func TestFailingSequencers(t *testing.T) {
 func TestSequencersBeforeTheLog(t *testing.T) {
 	notReady := fmt.Errorf("%w: it is joining the cluster", peer.ErrNotReady)
 	for _, no := range []bool{false, true} {
-		h := handlerWith(&servertest.Issuer{Err: notReady}, failing{newLog(t), notReady},
+		h := handlerWith(t, &servertest.Issuer{Err: notReady}, servertest.Waiting(t, "no answer"),
 			calls.Options{NoAutoAttach: no})
 		for _, target := range []string{
 			"GET ", "GET /orders", "GET /orders/ids/5", "DELETE /orders", "POST /orders/id", "POST /orders/ids",
@@ -118,7 +92,7 @@ func TestSequencersBeforeTheLog(t *testing.T) {
 
 // What the default sequencer lacks is not got by attaching to it: that happens by itself.
 func TestTheDefaultSequencerIsDetached(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Err: fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached)}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Err: fmt.Errorf("%w: %w", peer.ErrNotReady, peer.ErrDetached)}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Code != 503 || !strings.Contains(w.Body.String(), `"detached"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -126,7 +100,7 @@ func TestTheDefaultSequencerIsDetached(t *testing.T) {
 
 // A page of another site can't change what sequencers there are.
 func TestCrossOriginSequencers(t *testing.T) {
-	h := serving(example(t))
+	h := serving(t, example(t))
 	for target, status := range map[string]int{
 		"POST /api/v1/sequencers": 403, "DELETE /api/v1/sequencers/orders": 403,
 		"POST /api/v1/sequencers/orders/id":     403,

@@ -57,7 +57,7 @@ func inBubble(t *testing.T, names []string, f func(t *testing.T, all []*served))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.handler = newHandler(q, s.member, slog.New(slog.NewTextHandler(&s.log, nil)))
+			s.handler = newHandler(t, q, s.member, slog.New(slog.NewTextHandler(&s.log, nil)))
 			all = append(all, s)
 		}
 		synctest.Wait() // each has read what the others wrote
@@ -345,7 +345,7 @@ func TestNoAutoAttach(t *testing.T) {
 	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
 		a := all[0]
 		q, _ := a.member.Sequencer(peer.DefaultSequencer)
-		a.handler = handlerWith(q, a.member, calls.Options{NoAutoAttach: true})
+		a.handler = handlerWith(t, q, a.member, calls.Options{NoAutoAttach: true})
 		a.ask("POST /api/v1/sequencers/orders/id", "", 404, code("unknown_sequencer", "orders"))
 		a.ask("POST /api/v1/sequencers/Orders/id", "", 400, code("bad_request", "Orders"))
 		a.ask("POST /api/v1/sequencers", orders, 201, "")
@@ -440,7 +440,7 @@ func TestTheLayoutsTimeIsOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &served{t: t, handler: newHandler(q, m, nil)}
+		s := &served{t: t, handler: newHandler(t, q, m, nil)}
 		time.Sleep(left - time.Millisecond)
 		s.ask("GET /readyz", "", 200, "ok")
 		s.ask("POST /api/v1/id", "", 200, "id")

@@ -59,7 +59,7 @@ func ask(h http.Handler, w http.ResponseWriter, from string, count int) {
 func TestUntakenAnswers(t *testing.T) {
 	for size, others := range map[int64][]string{4 << 20: {"10.0.0.1:1"}, 32 << 20: {"10.0.0.1:1", "10.0.0.9:1000"}} {
 		synctest.Test(t, func(t *testing.T) {
-			h := handlerWith(&servertest.Issuer{IDs: firn.Default}, nil, calls.Options{MaxAnswers: size})
+			h := handlerWith(t, &servertest.Issuer{IDs: firn.Default}, nil, calls.Options{MaxAnswers: size})
 			var all sync.WaitGroup
 			began := time.Now()
 			readers := make([]*reader, 70)
@@ -102,7 +102,7 @@ func TestSlowCallers(t *testing.T) {
 		cut  bool
 	}{{calls.LeastTaken, false}, {calls.LeastTaken / 2, true}, {2 << 10, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			h := handlerWith(&servertest.Issuer{IDs: firn.Default}, nil, calls.Options{})
+			h := handlerWith(t, &servertest.Issuer{IDs: firn.Default}, nil, calls.Options{})
 			r := &reader{ResponseWriter: httptest.NewRecorder(), rate: tt.rate}
 			began := time.Now()
 			ask(h, r, "10.0.0.1:1", calls.MaxCount)

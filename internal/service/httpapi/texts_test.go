@@ -19,7 +19,7 @@ const textsType = "application/json;ids=string"
 
 // The parameter says how JSON has IDs, else Accept, else the server; whatever the answer is, its type says so.
 func TestWhoGetsTexts(t *testing.T) {
-	usual := newHandler(&servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, nil)
+	usual := newHandler(t, &servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, nil)
 	textual := httpapi.New(usual.Service, new(auth.Policy), httpapi.WithTexts())
 	const numbers, texts, packed8 = "application/json", textsType, packed.Type
 	for _, tt := range []struct{ query, accept, usual, textual string }{
@@ -92,7 +92,7 @@ func TestWhoGetsTexts(t *testing.T) {
 
 // Whoever keeps numbers as doubles gets every ID, and as many different ones as it asked for; with numbers it does not.
 func TestDoublesKeepTexts(t *testing.T) {
-	h := newHandler(&servertest.Issuer{IDs: firn.Default}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{IDs: firn.Default}, nil, nil)
 	for query, exact := range map[string]bool{"ids=string": true, "ids=number": false} {
 		w := call(h, http.MethodPost, fmt.Sprintf("/api/v1/ids?count=%d&%s", calls.MaxCount, query))
 		var got struct {
@@ -113,7 +113,7 @@ func TestDoublesKeepTexts(t *testing.T) {
 
 // Errors have one type, whatever the caller wants of IDs.
 func TestErrorsAreNoTexts(t *testing.T) {
-	h := newHandler(&servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, nil, nil)
+	h := newHandler(t, &servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, nil, nil)
 	for _, path := range []string{"/api/v1/id", "/api/v1/ids?count=3", "/api/v1/id?ids=text"} {
 		w := call(h, http.MethodPost, path, "Accept", textsType)
 		var got httpapi.Failure

@@ -27,8 +27,9 @@ import (
 	"github.com/firn-id/firn/internal/test/servertest"
 )
 
-func two() *servertest.Member {
-	f := &servertest.Member{Name: "a"}
+func two(t *testing.T) *servertest.Told {
+	t.Helper()
+	f := servertest.Tell(t, "a")
 	f.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}})
 	f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"},
 		cluster.AcceptJoin{Joiner: "b"},
@@ -39,8 +40,8 @@ func two() *servertest.Member {
 
 var trusted = &auth.Policy{Trusted: true}
 
-func dashboard(f *servertest.Member, e *auth.Policy) (*ui.Handler, *calls.Service) {
-	s := calls.New(f, calls.Options{Default: new(servertest.Issuer)})
+func dashboard(f *servertest.Told, e *auth.Policy) (*ui.Handler, *calls.Service) {
+	s := calls.New(f.Member, calls.Options{Default: new(servertest.Issuer)})
 	return ui.New(s, e, ui.Options{}), s
 }
 
@@ -58,7 +59,7 @@ func get(h http.Handler, target string, headers ...string) *httptest.ResponseRec
 // Whatever the page and its scripts load is there, by a policy that lets nothing else in, and is sent again only when
 // it has changed.
 func TestEveryFile(t *testing.T) {
-	h, _ := dashboard(two(), new(auth.Policy))
+	h, _ := dashboard(two(t), new(auth.Policy))
 	seen := map[string]bool{}
 	loads := regexp.MustCompile(`(?:<link [^>]*href|<script [^>]*src)="([^"]*)"|import .*from "./([^"]*)"`)
 	for todo := []string{""}; len(todo) > 0; todo = todo[1:] {
@@ -115,9 +116,9 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open, _ := dashboard(two(), trusted)
-	public, _ := dashboard(two(), new(auth.Policy))
-	closed, _ := dashboard(two(), &auth.Policy{Tokens: tokens, Trusted: true})
+	open, _ := dashboard(two(t), trusted)
+	public, _ := dashboard(two(t), new(auth.Policy))
+	closed, _ := dashboard(two(t), &auth.Policy{Tokens: tokens, Trusted: true})
 	for _, tt := range []struct {
 		h       http.Handler
 		target  string
@@ -221,7 +222,7 @@ const definition = `{"nodes":1024,"allocation":{"kind":"all"},"epoch":"2026-01-0
 // somebody who has come since is not taken for dead.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := two()
+		f := two(t)
 		h, s := dashboard(f, trusted)
 		w := watch(t, h)
 		defer w.end()
@@ -286,8 +287,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":""},` +
 // Whoever looks sees the quorum, also while the node waits for it and has not joined; what nobody looks at is left out.
 func TestStreamOfAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := new(servertest.Member)
-		f.Fail(fmt.Errorf("%w: it waits for ids-2:7420", peer.ErrNotReady))
+		f := servertest.Waiting(t, "it waits for ids-2:7420")
 		q := servertest.ThreeMachines()
 		q.State.Machines = q.State.Machines[1:]
 		s := calls.New(f, calls.Options{Quorum: q})
@@ -322,7 +322,7 @@ data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"it waits for i
 // A machine of the quorum that is lost is a problem of the cluster.
 func TestProblemsOfTheQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := calls.New(two(), calls.Options{Quorum: servertest.ThreeMachines()})
+		s := calls.New(two(t).Member, calls.Options{Quorum: servertest.ThreeMachines()})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		w := httptest.NewRecorder()
@@ -337,7 +337,7 @@ func TestProblemsOfTheQuorum(t *testing.T) {
 // It beats once a second, with how many IDs were given, and sends nothing else while nothing happens.
 func TestBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := calls.New(two(), calls.Options{Default: new(servertest.Issuer)})
+		s := calls.New(two(t).Member, calls.Options{Default: new(servertest.Issuer)})
 		given := uint64(1) << 60
 		h := ui.New(s, trusted, ui.Options{Given: func() []ui.NodeGiven {
 			given++
@@ -363,7 +363,7 @@ func TestBeats(t *testing.T) {
 // Only so many pages are kept up to date, and a place is free again when one goes away.
 func TestViewers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := dashboard(two(), trusted)
+		h, _ := dashboard(two(t), trusted)
 		var all []*watching
 		for range 32 {
 			all = append(all, watch(t, h))

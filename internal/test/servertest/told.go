@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,7 +76,6 @@ func Tell(t testing.TB, id string, log ...cluster.Command) *Told {
 	service := memstore.NewService()
 	f := &Told{Store: service.Client(id), t: t, id: id, all: service.Client("test")}
 	f.told = &told{Client: f.Store}
-	put(t, f.all, clusterid.Key, Cluster)
 	m, err := peer.Start(func(context.Context) (store.Store, error) { return f.told, nil }, peer.Options{
 		ID: func() string { return id },
 		Vitals: func() (v peer.Vitals) {
@@ -116,23 +117,84 @@ func (f *Told) until(done func() bool) {
 // Apply appends commands to the log, without times, and waits until the member has replayed them.
 func (f *Told) Apply(commands ...cluster.Command) {
 	f.t.Helper()
-	at := f.Append(commands...)
-	f.until(func() bool { return f.Value().Position() >= int64(at) })
+	f.ApplyAt(time.Time{}, commands...)
 }
 
-// Append appends commands to the log, without times, and returns where the last one is.
-func (f *Told) Append(commands ...cluster.Command) (at store.Position) {
+// ApplyAt is Apply of commands that were sent at a time.
+func (f *Told) ApplyAt(sent time.Time, commands ...cluster.Command) {
+	f.t.Helper()
+	at := f.appendAt(sent, commands...)
+	f.until(func() bool { return f.Value().Position() >= at })
+}
+
+// Append is Apply without waiting. It returns the position of the last command.
+func (f *Told) Append(commands ...cluster.Command) int64 {
+	f.t.Helper()
+	return f.appendAt(time.Time{}, commands...)
+}
+
+func (f *Told) appendAt(sent time.Time, commands ...cluster.Command) (at int64) {
 	f.t.Helper()
 	for _, c := range commands {
-		data, err := cluster.Encode(c, time.Time{})
-		if err == nil {
-			at, err = f.all.Append(f.t.Context(), rand.Text(), data)
-		}
+		data, err := cluster.Encode(c, sent)
 		if err != nil {
 			f.t.Fatal(err)
 		}
+		at = f.AppendData(data)
 	}
 	return at
+}
+
+// AppendData appends an entry that may be unreadable, and returns its position.
+func (f *Told) AppendData(data []byte) int64 {
+	f.t.Helper()
+	at, err := f.all.Append(f.t.Context(), rand.Text(), data)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return int64(at)
+}
+
+// Cut drops the entries of the log up to a position, in favour of a checkpoint of what they led to.
+func (f *Told) Cut(at int64) {
+	f.t.Helper()
+	batch, err := f.all.Read(f.t.Context(), 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var v cluster.Value
+	if batch.Checkpoint != nil {
+		if v, err = cluster.DecodeCheckpoint(batch.Checkpoint.Value); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	for _, e := range batch.Entries {
+		if int64(e.Position) > at {
+			break
+		}
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		v, _ = cluster.Apply(v, entry)
+	}
+	data, err := cluster.EncodeCheckpoint(v)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.CutTo(at, data)
+}
+
+// CutTo is Cut in favour of a checkpoint that may be unreadable.
+func (f *Told) CutTo(at int64, checkpoint []byte) {
+	f.t.Helper()
+	err := f.all.Checkpoint(f.t.Context(), store.Checkpoint{Position: store.Position(at), Value: checkpoint})
+	if err == nil {
+		err = f.all.Trim(f.t.Context())
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // SetPulses sets what the store says of the living.
@@ -207,12 +269,17 @@ func put(t testing.TB, s store.Store, key, value string) {
 // Fail has what is asked of the store from now on fail with err; nil ends that. The member goes on following the log.
 func (f *Told) Fail(err error) { f.told.err.Store(&err) }
 
+// Unfollowed waits until nobody but the member follows the log.
+func (f *Told) Unfollowed() { f.told.others.Wait() }
+
 // told is the store as such a member sees it.
 type told struct {
 	*memstore.Client
 	vitals  atomic.Pointer[peer.Vitals] // what the member shows in its pulse
 	err     atomic.Pointer[error]       // why it does not answer
 	swallow atomic.Int64                // writes that have no effect
+	plays   atomic.Bool                 // the member follows the log
+	others  sync.WaitGroup              // who follow it besides
 }
 
 func (s *told) failed() error {
@@ -226,6 +293,9 @@ func (s *told) failed() error {
 func (s *told) Get(ctx context.Context, key string) (store.KV, error) {
 	if err := s.failed(); err != nil {
 		return store.KV{}, err
+	}
+	if key == clusterid.Key {
+		return store.KV{Key: key, Version: 1, Value: []byte(Cluster)}, nil
 	}
 	return s.Client.Get(ctx, key)
 }
@@ -268,4 +338,25 @@ func (s *told) Read(ctx context.Context, after store.Position) (store.Batch, err
 		return store.Batch{}, err
 	}
 	return s.Client.Read(ctx, after)
+}
+
+// Follow follows the log. The first is the member itself, which never fails.
+func (s *told) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
+	all := s.Client.Follow(ctx, after)
+	if !s.plays.Swap(true) {
+		return all
+	}
+	return func(yield func(store.Batch, error) bool) {
+		s.others.Add(1)
+		defer s.others.Done()
+		for batch, err := range all {
+			if failed := s.failed(); failed != nil {
+				yield(store.Batch{}, failed)
+				return
+			}
+			if !yield(batch, err) {
+				return
+			}
+		}
+	}
 }
