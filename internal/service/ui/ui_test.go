@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -36,6 +35,13 @@ func two(t *testing.T) *servertest.Told {
 		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)},
 		cluster.Attach{Sequencer: "orders", Member: "b"})
 	return f
+}
+
+// judged waits until the member has judged its clock, which is alone.
+func judged(f *servertest.Told) {
+	for f.Vitals().Verdict == "" {
+		time.Sleep(1500 * time.Millisecond)
+	}
 }
 
 var trusted = &auth.Policy{Trusted: true}
@@ -223,6 +229,7 @@ const definition = `{"nodes":1024,"allocation":{"kind":"all"},"epoch":"2026-01-0
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := two(t)
+		judged(f)
 		h, s := dashboard(f, trusted)
 		w := watch(t, h)
 		defer w.end()
@@ -251,7 +258,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":""},` +
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":""},` +
 			`"sequencers":{"orders":{"given":0,"here":{"state":"none"},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition +
-			`,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
+			`,"created":10,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
 			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
 		w.next("event: view\ndata: " +
@@ -262,7 +269,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":""},` +
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":""},` +
 			`"sequencers":{"origin":{"given":0,"here":{"state":"none"},` +
 			`"origin":{"definition":` + definition +
-			`,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
+			`,"created":14,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
 			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
 		w.next("event: view\ndata: " +
@@ -273,8 +280,8 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":""},` +
 			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","store":{"reached":false,` +
 			`"as_of":"2000-01-01T00:00:03Z","answered":"2000-01-01T00:00:03Z","why":"the store does not answer"}},` +
 			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs",` +
-			`"since":"2000-01-01T00:00:03Z","cause":"the store has not answered it for 4s","do":"Start the store, or ` +
-			`mend the network between it and this node.",` +
+			`"since":"2000-01-01T00:00:04.5Z","cause":"the store has not answered it for 4s","do":"Start the store, ` +
+			`or mend the network between it and this node.",` +
 			`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"the store does not ` +
 			`answer"}]}` + "\n")
 		s.Drain()
@@ -337,7 +344,9 @@ func TestProblemsOfTheQuorum(t *testing.T) {
 // It beats once a second, with how many IDs were given, and sends nothing else while nothing happens.
 func TestBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := calls.New(two(t).Member, calls.Options{Default: new(servertest.Issuer)})
+		f := two(t)
+		judged(f)
+		s := calls.New(f.Member, calls.Options{Default: new(servertest.Issuer)})
 		given := uint64(1) << 60
 		h := ui.New(s, trusted, ui.Options{Given: func() []ui.NodeGiven {
 			given++

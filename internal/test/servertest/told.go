@@ -55,6 +55,7 @@ func Waiting(t testing.TB, why string) *peer.Member {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Leave)
+	until(t, m, func() bool { return strings.HasSuffix(m.Ready().Error(), why) })
 	return m
 }
 
@@ -96,19 +97,19 @@ func Tell(t testing.TB, id string, log ...cluster.Command) *Told {
 		f.Store.Close()
 		f.all.Close()
 	})
-	f.until(func() bool { return m.ID() == id })
+	until(t, m, func() bool { return m.ID() == id })
 	f.Apply(log...)
 	return f
 }
 
 // until waits without letting the time of a bubble pass.
-func (f *Told) until(done func() bool) {
-	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+func until(t testing.TB, m *peer.Member, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !done() {
 		if ctx.Err() != nil {
-			f.t.Fatalf("the member is at position %d, %v", f.Value().Position(), f.Ready())
+			t.Fatalf("the member is at position %d: %v", m.Value().Position(), m.Ready())
 		}
 		runtime.Gosched()
 	}
@@ -124,7 +125,7 @@ func (f *Told) Apply(commands ...cluster.Command) {
 func (f *Told) ApplyAt(sent time.Time, commands ...cluster.Command) {
 	f.t.Helper()
 	at := f.appendAt(sent, commands...)
-	f.until(func() bool { return f.Value().Position() >= at })
+	until(f.t, f.Member, func() bool { return f.Value().Position() >= at })
 }
 
 // Append is Apply without waiting. It returns the position of the last command.
