@@ -22,13 +22,11 @@ import (
 	"github.com/firn-id/firn/internal/service/httpapi"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/memstore"
 )
 
 // looked is a cluster to look at: a member that has replayed a log to its end.
 type looked struct {
-	*memstore.Client
-	servertest.Member
+	*servertest.Told
 	service *calls.Service
 	url     string
 }
@@ -36,9 +34,7 @@ type looked struct {
 // newLooked serves a cluster of two whose second member has a name that is hard to print, with a third about to
 // join, and a sequencer with one node ID for both.
 func newLooked(t *testing.T) *looked {
-	l := &looked{Client: memstore.NewService().Client("node")}
-	l.Name, l.Journal = "b", l.Client
-	l.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}, "c": {Owner: "host-c\x1b"}})
+	l := &looked{Told: servertest.Tell(t, "c")}
 	for _, entry := range []string{
 		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
 		`{"position":2,"at":"2026-11-22T03:02:00.123Z","command":"prepare-join-cluster",` +
@@ -57,7 +53,8 @@ func newLooked(t *testing.T) *looked {
 	} {
 		l.add(t, entry)
 	}
-	l.service = calls.New(&l.Member, calls.Options{Default: &servertest.Issuer{Err: peer.ErrNotReady}})
+	l.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}, "c": {Owner: "host-c\x1b"}})
+	l.service = calls.New(l.Member, calls.Options{Default: &servertest.Issuer{Err: peer.ErrNotReady}})
 	serves := httptest.NewServer(httpapi.New(l.service, &auth.Policy{Trusted: true}))
 	t.Cleanup(serves.Close)
 	l.url = serves.URL
@@ -71,42 +68,8 @@ func (l *looked) add(t *testing.T, entry string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := cluster.Encode(e.Command, e.At)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := l.Append(t.Context(), fmt.Sprintf("entry-%d", e.Position), data)
-	if err != nil || int64(at) != e.Position {
-		t.Fatalf("appended at %d, %v; want %d", at, err, e.Position)
-	}
-	v, _ := cluster.Apply(l.Value(), e)
-	l.SetValue(v)
-}
-
-// cut drops the entries up to a position.
-func (l *looked) cut(t *testing.T, at int64) {
-	t.Helper()
-	batch, err := l.Read(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var v cluster.Value
-	for _, e := range batch.Entries[:at] {
-		entry, err := cluster.Decode(int64(e.Position), e.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, _ = cluster.Apply(v, entry)
-	}
-	data, err := cluster.EncodeCheckpoint(v)
-	if err == nil {
-		err = l.Checkpoint(t.Context(), store.Checkpoint{Position: store.Position(at), Value: data})
-	}
-	if err == nil {
-		err = l.Trim(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
+	if l.ApplyAt(e.At, e.Command); l.Value().Position() != e.Position {
+		t.Fatalf("applied at %d; want %d", l.Value().Position(), e.Position)
 	}
 }
 
@@ -122,8 +85,9 @@ const (
 	statusText = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
 warning  member b?[2J is gone: its pulse has ended, and it is still in the cluster. If nobody stopped it, start it again; the other members remove it from the cluster. https://github.com/firn-id/firn/blob/main/docs/problems.md#gone
 
+cluster     fj4ltw4x
 position    10, after 10 entries
-told by     b
+told by     c
 nodes       1 alive, 1 gone; 0 IDs/s
 sequencers  2, with 1 node IDs in use and 1 wanted; --sequencers shows them
 
@@ -200,7 +164,7 @@ func TestLookAsText(t *testing.T) {
 			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s", tt.args, status, errs, out, tt.want)
 		}
 	}
-	l.cut(t, 4)
+	l.Cut(4)
 	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out,
 		"the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 shows what they "+
 			"led to\n"+logHead) {
@@ -213,35 +177,40 @@ func TestLookAsText(t *testing.T) {
 
 // What a node answers from its memory, as the store does not answer, is marked with its age on standard error.
 func TestLookFromMemory(t *testing.T) {
+	began := time.Now().Truncate(time.Millisecond)
 	l := newLooked(t)
-	recalled, err := l.Read(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	said := regexp.MustCompile(`^firn: the store does not answer: this is from the node's memory, as of ` +
 		`(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\n$`)
+	wants := map[string]string{}
 	for _, args := range []string{
 		"cluster log", "cluster log --json", "cluster value", "cluster value --json",
 		"cluster value --at 7",
 	} {
-		l.Inject(nil)
-		l.Recalled, l.Wrote = recalled, time.Now()
 		_, want, errs := l.firn(t, args)
 		if errs != "" {
 			t.Errorf("firn %s says %s", args, errs)
 		}
-		l.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{Outcome: memstore.FailBefore} })
-		l.Wrote = time.Now().Add(-time.Hour)
-		before := time.Now().Truncate(time.Millisecond)
+		wants[args] = want
+	}
+	l.Fail(store.ErrUnavailable)
+	failed := time.Now()
+	for l.service.RecentIfSilent().IsZero() { // until the member's pulse is overdue
+		if time.Since(failed) > time.Minute {
+			t.Fatal("the node does not notice that the store does not answer")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for args, want := range wants {
 		status, out, errs := l.firn(t, args)
 		m := said.FindStringSubmatch(errs)
 		if status != 0 || out != want || m == nil {
 			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s", args, status, errs, out, want)
 			continue
 		}
-		if at, err := time.ParseInLocation(localFormat, m[1], time.Local); err != nil ||
-			at.Before(before.Add(-time.Millisecond)) {
-			t.Errorf("firn %s is as of %s, %v; want what the member says, about %v", args, m[1], err, before)
+		if at, err := time.ParseInLocation(localFormat, m[1], time.Local); err != nil || at.Before(began) ||
+			at.After(failed) {
+			t.Errorf("firn %s is as of %s, %v; want when the store last answered, from %v to %v", args, m[1],
+				err, began, failed)
 		}
 	}
 }
@@ -272,13 +241,13 @@ func TestLogMarksWrongTimes(t *testing.T) {
 	l := newLooked(t)
 	for i, at := range []string{"05:11", "03:12", "01:00", "03:13"} {
 		l.add(t, fmt.Sprintf(`{"position":%d,"at":"2026-11-22T%s:00.000Z","command":"peer-gc","args":{"by":"a"}}`,
-			11+i, at))
+			12+i, at))
 	}
 	const want = logHead + `2026-11-22 03:10:00.000        10  c watches its target, and waits to be watched
-2026-11-22 05:11:00.000        11  a looks for dead members [clock ahead: sent by 2026-11-22 03:12:00.000]
-2026-11-22 03:12:00.000        12  a looks for dead members
-2026-11-22 01:00:00.000        13  a looks for dead members [late clock: sent from 2026-11-22 03:12:00.000 on]
-2026-11-22 03:13:00.000        14  a looks for dead members
+2026-11-22 05:11:00.000        12  a looks for dead members [clock ahead: sent by 2026-11-22 03:12:00.000]
+2026-11-22 03:12:00.000        13  a looks for dead members
+2026-11-22 01:00:00.000        14  a looks for dead members [late clock: sent from 2026-11-22 03:12:00.000 on]
+2026-11-22 03:13:00.000        15  a looks for dead members
 `
 	if status, out, errs := l.firn(t, "cluster log --from 10"); status != 0 || errs != "" || out != want {
 		t.Errorf("status %d, %s\nhave %s\nwant %s", status, errs, out, want)
@@ -336,7 +305,7 @@ func TestLookAsJSON(t *testing.T) {
 		t.Errorf("the log replays to %s\nwant %s", lines[len(lines)-1], want)
 	}
 
-	l.cut(t, 4)
+	l.Cut(4)
 	status, log, errs := l.firn(t, "cluster log --json")
 	if status != 0 || !strings.HasPrefix(log, `{"position":5,`) ||
 		errs != "firn: the log begins after position 4: members dropped earlier entries; firn cluster value --at 4 "+
@@ -347,7 +316,7 @@ func TestLookAsJSON(t *testing.T) {
 
 func TestLookInVain(t *testing.T) {
 	l := newLooked(t)
-	l.cut(t, 4)
+	l.Cut(4)
 	for _, tt := range []struct {
 		args   string
 		status int
@@ -429,12 +398,12 @@ func TestFollowLog(t *testing.T) {
 				}
 			}
 		}
-		accept := `{"position":11,"at":"2026-11-22T03:11:00.000Z","command":"accept-join-cluster",` +
+		accept := `{"position":12,"at":"2026-11-22T03:11:00.000Z","command":"accept-join-cluster",` +
 			`"args":{"joiner":"c"}}`
 		if flags == "" {
 			next("LOCAL TIME", "2026-11-22 03:10:00.000        10  c watches its target")
 			l.add(t, accept)
-			next("2026-11-22 03:11:00.000        11  c is watched, and is a member now")
+			next("2026-11-22 03:11:00.000        12  c is watched, and is a member now")
 		} else {
 			next(`{"position":10,`)
 			l.add(t, accept)
@@ -445,7 +414,7 @@ func TestFollowLog(t *testing.T) {
 			t.Errorf("after the end there is %s", lines.Text())
 		}
 		want := fmt.Sprintf("firn: the server %s ends the log: %s: it is shutting down (not_ready); go on with "+
-			"--from 12\n", l.url, peer.ErrNotReady)
+			"--from 13\n", l.url, peer.ErrNotReady)
 		if status := <-done; status != statusFailure || stderr.String() != want {
 			t.Errorf("status %d, %s\nwant %s", status, &stderr, want)
 		}

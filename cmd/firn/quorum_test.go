@@ -20,7 +20,7 @@ import (
 // quorumServer serves a quorum to administrators, and returns a function that runs a command which asks it.
 func quorumServer(t *testing.T, q *servertest.Quorum) (firn func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	s := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}),
+	s := httptest.NewServer(httpapi.New(calls.New(servertest.Join(t), calls.Options{Quorum: q}),
 		&auth.Policy{Trusted: true}))
 	t.Cleanup(s.Close)
 	return func(args ...string) (int, string, string) {

@@ -173,6 +173,7 @@ func TestDestroyAsks(t *testing.T) {
 // whole ID, so that it is the one that was shown.
 func TestExpelAsks(t *testing.T) {
 	l := newLooked(t)
+	l.add(t, `{"position":12,"command":"accept-join-cluster","args":{"joiner":"c"}}`)
 	for _, tt := range []struct {
 		node, typed string
 		status      int
@@ -260,7 +261,7 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 // Replace and remove show the machines, and want addresses typed before they ask for a change.
 func TestQuorumChangesAsk(t *testing.T) {
 	q := threeNamed()
-	serves := httptest.NewServer(httpapi.New(calls.New(new(servertest.Member), calls.Options{Quorum: q}),
+	serves := httptest.NewServer(httpapi.New(calls.New(servertest.Join(t), calls.Options{Quorum: q}),
 		&auth.Policy{Trusted: true}))
 	defer serves.Close()
 	for _, tt := range []struct {
