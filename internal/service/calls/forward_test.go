@@ -367,7 +367,7 @@ func TestAddressesAreAskedOnce(t *testing.T) {
 			})
 		}
 		m.SetPulses(map[string]peer.Pulse{"b": {Vitals: peer.Vitals{Addresses: map[string]string{"http": "http://b"}}}})
-		s := calls.New(m, calls.Options{})
+		s := calls.New(m.Member, calls.Options{})
 		all := func(want int64, fails bool) {
 			t.Helper()
 			asked.Store(0)

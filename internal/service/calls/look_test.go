@@ -21,7 +21,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"},
 			cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
-		s := calls.New(f, calls.Options{})
+		s := calls.New(f.Member, calls.Options{})
 		who, err := (&auth.Policy{Trusted: true}).Admit("")
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 		}
 		first := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"},
 			cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
-		f, s = first, calls.New(first, calls.Options{})
+		f, s = first, calls.New(first.Member, calls.Options{})
 		written(-time.Hour, ready)
 		unknown("just seen", false)
 		time.Sleep(21 * time.Second)
@@ -107,7 +107,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 
 		behind := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"},
 			cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
-		f, s = behind, calls.New(behind, calls.Options{})
+		f, s = behind, calls.New(behind.Member, calls.Options{})
 		written(-time.Hour, peer.Vitals{Verdict: "behind", Offset: -time.Hour, Code: "clock"})
 		time.Sleep(4 * time.Second)
 		expect("a clock that is known to be late", 4*time.Second, true, calls.ClockProblem)
@@ -121,7 +121,7 @@ func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 		for _, wrote := range []time.Duration{0, time.Hour} {
 			f := servertest.Tell(t, "a", cluster.PrepareJoin{Joiner: "a"})
 			f.SetPulses(map[string]peer.Pulse{"a": {Owner: "host-a"}})
-			s := calls.New(f, calls.Options{})
+			s := calls.New(f.Member, calls.Options{})
 			who, err := (&auth.Policy{Trusted: true}).Admit("")
 			if err != nil {
 				t.Fatal(err)
@@ -161,7 +161,7 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 			}
 		}
 		f := servertest.Tell(t, "a", slices.Concat(joins("a"), joins("b"))...)
-		s := calls.New(f, calls.Options{})
+		s := calls.New(f.Member, calls.Options{})
 		who, err := (&auth.Policy{Trusted: true}).Admit("")
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestAHealthyClusterHasNoProblems(t *testing.T) {
 		}
 		// also at the first look
 		for _, ahead := range []time.Duration{0, -9500 * time.Millisecond, 9500 * time.Millisecond} {
-			s = calls.New(f, calls.Options{})
+			s = calls.New(f.Member, calls.Options{})
 			write("b", ahead)
 			time.Sleep(every + time.Second) // as late as it may be
 			read()

@@ -49,7 +49,7 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 			q.State.Machines[i].Role, q.State.Machines[i].Err, q.State.Machines[i].Node = quorum.Voter, "", node
 		}
 		tt.machines(q.State.Machines)
-		s := calls.New(m, calls.Options{Quorum: q})
+		s := calls.New(m.Member, calls.Options{Quorum: q})
 		_, err := s.Expel(t.Context(), who, "b", tt.anyway)
 		refused, ok := errors.AsType[*calls.MajorityError](err)
 		if ok != tt.refused || !ok && err != nil {

@@ -29,7 +29,7 @@ func TestNodesAreLost(t *testing.T) {
 		record("ids-1", time.Time{}, "a"), record("ids-2", time.Time{}, "b"), record("ids-3", now, "c"),
 		record("ids-4", now, "d"), record("ids-5", time.Time{}, "e1", "e2"), record("ids-6", time.Time{}, "f"),
 	}
-	s := calls.New(m, calls.Options{})
+	s := calls.New(m.Member, calls.Options{})
 	who, err := (&auth.Policy{Trusted: true}).Admit("")
 	if err != nil {
 		t.Fatal(err)

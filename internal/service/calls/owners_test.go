@@ -36,7 +36,7 @@ func TestOwners(t *testing.T) {
 	} {
 		m.Put("sequencers/orders/workers/"+key, value)
 	}
-	s := calls.New(m, calls.Options{})
+	s := calls.New(m.Member, calls.Options{})
 	const (
 		zero = `{"node":0,"member":"a","live":false}`
 		two  = `{"node":2,"live":true,"owner":"host-b","since":"2026-11-21T22:26:40Z",` +

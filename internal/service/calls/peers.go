@@ -65,7 +65,7 @@ func (s *Service) Addresses(ctx context.Context, id string) (map[string]string, 
 
 // of returns what is known of a member. The store is asked by one call at a time; others use what was known before, if
 // anything.
-func (k *peers) of(ctx context.Context, m Member, id string) (another, error) {
+func (k *peers) of(ctx context.Context, m *peer.Member, id string) (another, error) {
 	p, ok := k.get(id)
 	if ok && p.fresh() {
 		return p, nil
@@ -126,7 +126,7 @@ func (k *peers) set(id string, p another, v cluster.Value) {
 
 // holder returns a member that has node IDs of a sequencer and serves HTTP: the one that was asked last, while it gives
 // IDs, or else any.
-func (k *peers) holder(ctx context.Context, m Member, name string, held cluster.Sequencer) (holder, bool) {
+func (k *peers) holder(ctx context.Context, m *peer.Member, name string, held cluster.Sequencer) (holder, bool) {
 	k.mu.Lock()
 	last := k.last[name]
 	k.mu.Unlock()
@@ -153,7 +153,7 @@ func (k *peers) holder(ctx context.Context, m Member, name string, held cluster.
 
 // asks returns where to ask a member for IDs of a sequencer; false: it has none, nobody reaches it over a network, or
 // it gave none a moment ago.
-func (k *peers) asks(ctx context.Context, m Member, a question, held cluster.Sequencer) (holder, bool) {
+func (k *peers) asks(ctx context.Context, m *peer.Member, a question, held cluster.Sequencer) (holder, bool) {
 	if a.id == "" || a.id == m.ID() || len(held.Held(a.id)) == 0 || k.isSilent(a) {
 		return holder{}, false
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/service/idtext"
-	"github.com/firn-id/firn/store"
 )
 
 const (
@@ -39,49 +38,13 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// Issuer issues the IDs of a sequencer. *peer.Sequencer implements it; see its methods.
+// Issuer issues the IDs of a sequencer: a *peer.Sequencer, see its methods, or another node.
 type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
 	FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error
 	Ready() error
 	Definition() cluster.Definition
 	NodeIDs() []int64
-}
-
-// Member is a member of the cluster, which need not have joined yet. *peer.Member implements it; see its
-// methods.
-type Member interface {
-	Ready() error
-	ID() string
-	Cluster() string
-	Value() cluster.Value
-	Log() (store.Log, error)
-	Recent() (store.Batch, time.Time, error)
-	Vitals() peer.Vitals
-	Wall() time.Time
-	Answered() time.Time
-	Pulses(ctx context.Context) (map[string]peer.Pulse, error)
-	PulseOf(ctx context.Context, id string) (peer.Pulse, error)
-	Nodes(ctx context.Context) ([]peer.NodeRecord, error)
-	Forget(ctx context.Context, name string) error
-	History(ctx context.Context) ([]peer.Minute, error)
-	Owners(ctx context.Context, name string) ([]peer.Owner, error)
-	Resume(ctx context.Context) (until time.Time, err error)
-
-	Create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (created bool, err error)
-	Attach(ctx context.Context, name string) (*peer.Sequencer, error)
-	AttachOnDemand(ctx context.Context, name string) (*peer.Sequencer, error)
-	Sequencer(name string) (*peer.Sequencer, bool)
-	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
-	Destroy(ctx context.Context, name string) error
-
-	Skip(ctx context.Context, position int64) error
-	Expel(ctx context.Context, id string) error
-	Drain(ctx context.Context, sequencer, id string) error
-	Undrain(ctx context.Context, sequencer, id string) error
-	Move(ctx context.Context, sequencer string, node int64, to string) error
-	Allocate(ctx context.Context, sequencer string, a cluster.Allocation) error
-	SetPolicy(ctx context.Context, shares []cluster.Share) error
 }
 
 // Options configure a Service. The zero value is valid.
@@ -137,7 +100,7 @@ type Options struct {
 // auth.ErrForbidden when the caller lacks the right. CodeOf returns the code of an error.
 type Service struct {
 	options  Options
-	member   Member
+	member   *peer.Member
 	timeout  time.Duration
 	attaches attaches
 	creating *shares       // of creates that go on
@@ -159,8 +122,8 @@ type Service struct {
 	drain   context.CancelFunc
 }
 
-// New returns the service of a member.
-func New(m Member, o Options) *Service {
+// New returns the service of a member, which need not have joined yet.
+func New(m *peer.Member, o Options) *Service {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -54,7 +54,7 @@ func live(t *testing.T, e *auth.Policy, hosts ...string) *living {
 
 // serve serves the first member to administrators.
 func (l *living) serve(e *auth.Policy) {
-	l.service = calls.New(l.members[0], calls.Options{})
+	l.service = calls.New(l.members[0].Member, calls.Options{})
 	l.handler = administer(l.service, e, ui.Options{})
 	l.served = httptest.NewServer(l.handler)
 	l.url = l.served.URL

@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -20,17 +21,26 @@ import (
 // crowd is a cluster of many members as one of them sees it, without the others: their entries are in a log, and their
 // pulses and horizons are made up.
 type crowd struct {
-	servertest.Member
-	client *memstore.Client
-	names  []string         // of the sequencers
-	now    func() time.Time // for entries
+	*servertest.Told // nil: the log is being made
+	client           *memstore.Client
+	names            []string         // of the sequencers
+	now              func() time.Time // for entries
 
-	mu   sync.Mutex // guards what follows
-	made int        // entries and members
+	mu    sync.Mutex    // guards what follows
+	made  int           // entries and members
+	value cluster.Value // that the log leads to
 }
 
-func (c *crowd) Pulses(context.Context) (map[string]peer.Pulse, error) {
-	pulses := map[string]peer.Pulse{}
+// Value returns the value that the member has reached, or to which the log has led so far.
+func (c *crowd) Value() cluster.Value {
+	if c.Told != nil {
+		return c.Told.Value()
+	}
+	return c.value
+}
+
+func (c *crowd) pulses() map[string]string {
+	pulses := map[string]string{}
 	third := time.Now().UnixMilli() / 10_000 // each member has written its pulse again since the last one
 	for i, id := range c.Value().Members() {
 		if i%100 == 50 { // these are dead
@@ -38,7 +48,7 @@ func (c *crowd) Pulses(context.Context) (map[string]peer.Pulse, error) {
 		}
 		noise := (int64(i)*7919 + third*104729) % 100
 		ms := time.Duration(noise * 1e6)
-		pulses[id] = peer.Pulse{
+		pulses[id] = text(peer.Pulse{
 			Owner: owner(id), Clock: time.Now().Add(-50 * ms), Every: 10 * time.Second,
 			Vitals: peer.Vitals{
 				Version:   "v1.4.0",
@@ -48,15 +58,21 @@ func (c *crowd) Pulses(context.Context) (map[string]peer.Pulse, error) {
 				Offset: ms/10 - 5*time.Millisecond,
 				Judged: time.Now(), Left: 30*time.Second - ms, RoundTrip: time.Millisecond + ms/50,
 			},
-		}
+		})
 	}
-	return pulses, nil
+	return pulses
+}
+
+func text(v any) string {
+	data, _ := json.Marshal(v)
+	return string(data)
 }
 
 var began = time.Now().Add(-50 * time.Hour)
 
-// History is that of an hour in which the rate went up, and a tenth of the members was not ready for a while.
-func (c *crowd) History(context.Context) (hour []peer.Minute, err error) {
+// hour is one in which the rate went up, and a tenth of the members was not ready for a while.
+func (c *crowd) hour() map[string]string {
+	hour := map[string]string{}
 	now := time.Now().Truncate(time.Minute)
 	for i := range 60 {
 		m := peer.Minute{At: now.Add(time.Duration(i-60) * time.Minute)}
@@ -72,18 +88,17 @@ func (c *crowd) History(context.Context) (hour []peer.Minute, err error) {
 			m.Rate += node.Rate
 			m.Nodes = append(m.Nodes, node)
 		}
-		hour = append(hour, m)
+		hour[strconv.Itoa(i)] = text(m)
 	}
-	return hour, nil
+	return hour
 }
 
 func owner(id string) string { return fmt.Sprintf("rack-%s.example.org", id[1:4]) }
 
-func (c *crowd) Owners(ctx context.Context, name string) (all []peer.Owner, err error) {
-	q, err := c.Lookup(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+// owners are those of the node IDs of a sequencer.
+func (c *crowd) owners(name string) map[string]string {
+	all := map[string]string{}
+	q, _ := c.Value().Sequencer(name)
 	now := time.Now()
 	for node, id := range q.Nodes() {
 		lead := 20*time.Second + time.Duration(node%100)*100*time.Millisecond
@@ -93,17 +108,17 @@ func (c *crowd) Owners(ctx context.Context, name string) (all []peer.Owner, err 
 		case 11:
 			lead = -3 * time.Second
 		}
-		all = append(all,
-			peer.Owner{Node: node, Live: true, Name: owner(id), Since: now.Add(-time.Hour), Horizon: now.Add(lead)})
+		all[fmt.Sprint("live/", node)] = fmt.Sprintf("x %d %s", now.Add(-time.Hour).UnixMilli(), owner(id))
+		all[fmt.Sprint("last_reported_time/", node)] = fmt.Sprintf("%d x x", now.Add(lead).UnixMilli())
 	}
-	return all, nil
+	return all
 }
 
 // gather is a crowd of so many members, all attached to each of so many sequencers, whose entries are written at times.
 func gather(t *testing.T, members, sequencers int, now func() time.Time) *crowd {
 	t.Helper()
-	c := &crowd{client: memstore.NewService().Client("crowd"), now: now}
-	c.Name, c.Journal = "3kq7wm5xh2rvc", c.client
+	service := memstore.NewService()
+	c := &crowd{client: service.Client("crowd"), now: now}
 	t.Cleanup(func() { c.client.Close() })
 	for i := range sequencers {
 		name := []string{
@@ -129,10 +144,21 @@ func gather(t *testing.T, members, sequencers int, now func() time.Time) *crowd 
 			}
 		}
 	}
+	told := servertest.TellOver(t, service, first)
+	told.Compute("peers/", c.pulses)
+	told.Compute("history/", c.hour)
+	for _, name := range c.names {
+		told.Compute("sequencers/"+name+"/workers/", func() map[string]string { return c.owners(name) })
+	}
+	told.Await(c.value.Position())
+	c.Told = told
 	return c
 }
 
-// add appends an entry, and applies it.
+// first is the first member, which serves.
+const first = "3kq7wm5xh2rvc"
+
+// add appends an entry, and waits until the member has read it.
 func (c *crowd) add(t *testing.T, command cluster.Command) {
 	t.Helper()
 	c.mu.Lock()
@@ -146,13 +172,15 @@ func (c *crowd) add(t *testing.T, command cluster.Command) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, _ := cluster.Apply(c.Value(), cluster.Entry{Position: int64(at), Command: command})
-	c.SetValue(v)
+	c.value, _ = cluster.Apply(c.value, cluster.Entry{Position: int64(at), Command: command})
+	if c.Told != nil {
+		c.Await(int64(at))
+	}
 }
 
 // steps are the entries by which a new member joins and attaches.
 func (c *crowd) steps() []cluster.Command {
-	id := c.ID()
+	id := first
 	if n := c.Value().Entries(); c.Value().Size() > 0 {
 		id = strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15|1<<63, 36)
 	}

@@ -2,17 +2,14 @@ package browser_test
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
-	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/ui"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -27,10 +24,7 @@ func (c *changing) Status(context.Context) quorum.Status { return *c.state.Load(
 // The page shows who keeps the data: also while the node waits for them and knows nothing else.
 func TestQuorum(t *testing.T) {
 	testenv.Slow(t)
-	client := memstore.NewService().Client("a")
-	defer client.Close()
-	f := &servertest.Member{Name: "a", Journal: client}
-	f.Fail(fmt.Errorf("%w: the store does not open yet", peer.ErrNotReady))
+	f := servertest.Waiting(t, "no answer")
 	q := &changing{Quorum: servertest.ThreeMachines()}
 	apart := q.State
 	apart.Majority, apart.Self, apart.Waiting = false, "ids-3:7420",

@@ -16,21 +16,18 @@ import (
 	"github.com/firn-id/firn/internal/service/ui"
 	"github.com/firn-id/firn/internal/test/servertest"
 	"github.com/firn-id/firn/internal/test/testenv"
-	"github.com/firn-id/firn/store/memstore"
 )
 
 // told is a cluster of three of which a test says what is known.
-func told(t *testing.T) (*servertest.Member, map[string]peer.Pulse, string) {
+func told(t *testing.T) (*servertest.Told, map[string]peer.Pulse, string) {
 	t.Helper()
 	return toldTo(t, local, calls.Options{})
 }
 
 // toldTo is told for callers under a policy.
-func toldTo(t *testing.T, policy *auth.Policy, o calls.Options) (*servertest.Member, map[string]peer.Pulse, string) {
+func toldTo(t *testing.T, policy *auth.Policy, o calls.Options) (*servertest.Told, map[string]peer.Pulse, string) {
 	t.Helper()
-	client := memstore.NewService().Client("a")
-	t.Cleanup(func() { client.Close() })
-	f := &servertest.Member{Name: "a1", Journal: client}
+	f := servertest.Tell(t, "a1")
 	commands := []cluster.Command{cluster.CreateSequencer{Sequencer: "default", Definition: nodes(24)}}
 	pulses, now := map[string]peer.Pulse{}, time.Now()
 	for i, id := range []string{"a1", "b2", "c3"} {
@@ -47,22 +44,16 @@ func toldTo(t *testing.T, policy *auth.Policy, o calls.Options) (*servertest.Mem
 				RoundTrip: 2 * time.Millisecond,
 			},
 		}
-		f.Owned = append(f.Owned,
-			peer.Owner{Node: int64(i), Live: true, Name: "host-" + id, Since: now, Horizon: now.Add(time.Hour)})
+		f.Put(fmt.Sprint("sequencers/default/workers/live/", i), fmt.Sprintf("x %d host-%s", now.UnixMilli(), id))
+		f.Put(fmt.Sprint("sequencers/default/workers/last_reported_time/", i),
+			fmt.Sprintf("%d x x", now.Add(time.Hour).UnixMilli()))
 	}
-	f.Apply(commands...)
 	for i, c := range commands {
-		data, err := cluster.Encode(c, now.Add(time.Duration(i-len(commands))*time.Second))
-		if err == nil {
-			_, err = client.Append(t.Context(), fmt.Sprint(i), data)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		f.ApplyAt(now.Add(time.Duration(i-len(commands))*time.Second), c)
 	}
 	f.SetPulses(pulses)
 	o.Default = new(servertest.Issuer)
-	s := calls.New(f, o)
+	s := calls.New(f.Member, o)
 	served := httptest.NewServer(administer(s, policy, ui.Options{}))
 	t.Cleanup(func() {
 		s.Drain()

@@ -34,7 +34,7 @@ func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
 func (c *crowd) serve(t *testing.T) string {
 	t.Helper()
 	began := time.Now()
-	s := calls.New(c, calls.Options{Default: new(servertest.Issuer)})
+	s := calls.New(c.Member, calls.Options{Default: new(servertest.Issuer)})
 	served := httptest.NewServer(administer(s, &auth.Policy{Trusted: true}, ui.Options{Given: func() []ui.NodeGiven {
 		given := map[string]uint64{}
 		for i, name := range c.names {

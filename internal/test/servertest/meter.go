@@ -1,4 +1,5 @@
-// Package servertest has what stands in for a member, an issuer and a meter in tests of the service and its protocols.
+// Package servertest has members in any state for tests of the service and its protocols, and what stands in for an
+// issuer, a meter and a quorum.
 package servertest
 
 import (

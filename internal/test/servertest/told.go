@@ -74,7 +74,12 @@ type Told struct {
 // Tell starts a member that has this ID once it has joined, which it has when the log says so.
 func Tell(t testing.TB, id string, log ...cluster.Command) *Told {
 	t.Helper()
-	service := memstore.NewService()
+	return TellOver(t, memstore.NewService(), id, log...)
+}
+
+// TellOver is Tell over what a store has already.
+func TellOver(t testing.TB, service *memstore.Service, id string, log ...cluster.Command) *Told {
+	t.Helper()
 	f := &Told{Store: service.Client(id), t: t, id: id, all: service.Client("test")}
 	f.told = &told{Client: f.Store}
 	m, err := peer.Start(func(context.Context) (store.Store, error) { return f.told, nil }, peer.Options{
@@ -124,7 +129,12 @@ func (f *Told) Apply(commands ...cluster.Command) {
 // ApplyAt is Apply of commands that were sent at a time.
 func (f *Told) ApplyAt(sent time.Time, commands ...cluster.Command) {
 	f.t.Helper()
-	at := f.appendAt(sent, commands...)
+	f.Await(f.appendAt(sent, commands...))
+}
+
+// Await waits until the member has replayed the log up to a position.
+func (f *Told) Await(at int64) {
+	f.t.Helper()
 	until(f.t, f.Member, func() bool { return f.Value().Position() >= at })
 }
 
@@ -254,6 +264,11 @@ func setAll[T any](f *Told, prefix string, values map[string]T) {
 	}
 }
 
+// Compute has the store hold, below a prefix, what values returns whenever that is listed.
+func (f *Told) Compute(prefix string, values func() map[string]string) {
+	f.told.computed.Store(prefix, values)
+}
+
 // Put puts a key into the store.
 func (f *Told) Put(key, value string) {
 	f.t.Helper()
@@ -281,6 +296,8 @@ type told struct {
 	swallow atomic.Int64                // writes that have no effect
 	plays   atomic.Bool                 // the member follows the log
 	others  sync.WaitGroup              // who follow it besides
+
+	computed sync.Map // by prefix, functions that return what is below it
 }
 
 func (s *told) failed() error {
@@ -306,7 +323,16 @@ func (s *told) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	if err := s.failed(); err != nil {
 		return nil, err
 	}
-	return s.Client.List(ctx, prefix)
+	values, ok := s.computed.Load(prefix)
+	if !ok {
+		return s.Client.List(ctx, prefix)
+	}
+	var all []store.KV
+	for key, value := range values.(func() map[string]string)() {
+		all = append(all, store.KV{Key: prefix + key, Version: 1, Value: []byte(value)})
+	}
+	slices.SortFunc(all, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
 }
 
 // Commit writes, unless it would write the member's pulse or history: a test does.
