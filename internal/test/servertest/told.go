@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/base/clusterid"
+	"github.com/firn-id/firn/internal/base/fresh"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/store"
@@ -159,7 +159,7 @@ func (f *Told) appendAt(sent time.Time, commands ...cluster.Command) (at int64) 
 // AppendData appends an entry that may be unreadable, and returns its position.
 func (f *Told) AppendData(data []byte) int64 {
 	f.t.Helper()
-	at, err := f.all.Append(f.t.Context(), rand.Text(), data)
+	at, err := f.all.Append(f.t.Context(), fresh.Text(), data)
 	if err != nil {
 		f.t.Fatal(err)
 	}
