@@ -122,6 +122,7 @@ func TestNothingStaleLooksFresh(t *testing.T) {
 	f.SetPulses(pulses)
 	f.Fail(nil)
 	p.wait(state("a1"), "ready")
+	do(t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#sheet-grid"))) // horizons are read while they are seen
 	p.wait(`text("[data-kind=full] b")`, "3")
 }
 

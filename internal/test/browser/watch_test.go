@@ -3,6 +3,7 @@ package browser_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,10 +60,14 @@ func (w *watched) take() (requests, said []string) {
 	return requests, said
 }
 
-// quiet wants requests, that all went to one server or were data of the page itself, and nothing on the console.
-func (w *watched) quiet(t *testing.T, server string) {
+// quiet wants requests, that all went to one server or were data of the page itself, and nothing on the console but
+// what has one of these words.
+func (w *watched) quiet(t *testing.T, server string, but ...string) {
 	t.Helper()
 	requests, said := w.take()
+	said = slices.DeleteFunc(said, func(line string) bool {
+		return slices.ContainsFunc(but, func(words string) bool { return strings.Contains(line, words) })
+	})
 	if len(requests) == 0 {
 		t.Error("no request was seen")
 	}
