@@ -234,51 +234,52 @@ func TestStream(t *testing.T) {
 		w := watch(t, h)
 		defer w.end()
 		w.next(`event: view
-data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":""},` +
-			`"may":true,"members":{"a":{"watches":"b","joined":1,"state":"not_ready","fresh":true},` +
-			`"b":{"watches":"a","joined":4,"state":"unknown","fresh":false}},"problems":[],"reset":true,` +
+data: {"facts":{"member":"a","position":7,"entries":6,"not_ready":""},` +
+			`"may":true,"members":{"a":{"watches":"b","joined":2,"state":"not_ready","fresh":true},` +
+			`"b":{"watches":"a","joined":5,"state":"unknown","fresh":false}},"problems":[],"reset":true,` +
 			`"sequencers":{"orders":{"given":null,"here":{"state":"none"},"nodes":{"0":"b"},` +
-			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
+			`"origin":{"definition":` + definition + `,"created":6,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0,"offset":0}}}
 `)
 		w.next("event: view\ndata: " +
-			`{"members":{"a":{"watches":"b","joined":1,"state":"not_ready","fresh":true,"owner":"host-a"},` +
-			`"b":{"watches":"a","joined":4,"state":"gone","fresh":false}},` +
+			`{"members":{"a":{"watches":"b","joined":2,"state":"not_ready","fresh":true,"owner":"host-a"},` +
+			`"b":{"watches":"a","joined":5,"state":"gone","fresh":false}},` +
 			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, ` +
 			`and it is still in the cluster","do":"If nobody stopped it, start it again; the other members remove it ` +
 			`from the cluster.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone",` +
 			`"members":["b"]}],"sequencers":{"orders":{"given":0}}}` + "\n")
 		f.Apply(cluster.PrepareJoin{Joiner: "c"})
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":7,"entries":7,"not_ready":""},"joins":{"c":{"target":"b",` +
+			`{"facts":{"member":"a","position":8,"entries":7,"not_ready":""},"joins":{"c":{"target":"a",` +
 			`"phase":"prepared","state":"new","fresh":false}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{
 			Sequencer:  "orders",
 			Definition: cluster.Define(firn.Default),
 		}, cluster.Attach{Sequencer: "orders", Member: "b"})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":""},` +
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":11,"entries":10,"not_ready":""},` +
 			`"sequencers":{"orders":{"given":0,"here":{"state":"none"},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition +
 			`,"created":10,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
 			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":12,"entries":12,"not_ready":""},"joins":{"c":null},` +
-			`"members":{"a":{"joined":1,"state":"not_ready","fresh":true,"owner":"host-a"},"b":null},"problems":[],` +
+			`{"facts":{"member":"a","position":13,"entries":12,"not_ready":""},"joins":{"c":null},` +
+			`"members":{"a":{"joined":2,"state":"not_ready","fresh":true,"owner":"host-a"},"b":null},"problems":[],` +
 			`"sequencers":{"orders":null}}` + "\n")
 		f.Apply(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":""},` +
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":13,"not_ready":""},` +
 			`"sequencers":{"origin":{"given":0,"here":{"state":"none"},` +
 			`"origin":{"definition":` + definition +
 			`,"created":14,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
 			`"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":""},"sequencers":{"origin":null}}` + "\n")
+			`{"facts":{"member":"a","position":15,"entries":14,"not_ready":""},"sequencers":{"origin":null}}` + "\n")
 		synctest.Wait() // until the read that is due has ended
 		f.Fail(errors.New("the store does not answer"))
 		w.next("event: view\ndata: " +
-			`{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","store":{"reached":false,` +
-			`"as_of":"2000-01-01T00:00:03Z","answered":"2000-01-01T00:00:03Z","why":"the store does not answer"}},` +
+			`{"facts":{"member":"a","position":15,"entries":14,"not_ready":"","store":{"reached":false,` +
+			`"as_of":"2000-01-01T00:00:04.5Z","answered":"2000-01-01T00:00:04.5Z","why":"the store does not ` +
+			`answer"}},` +
 			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs",` +
 			`"since":"2000-01-01T00:00:04.5Z","cause":"the store has not answered it for 4s","do":"Start the store, ` +
 			`or mend the network between it and this node.",` +
@@ -301,14 +302,14 @@ func TestStreamOfAQuorum(t *testing.T) {
 		w := watch(t, ui.New(s, trusted, ui.Options{}))
 		defer w.end()
 		w.next(`event: view
-data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"it waits for ids-2:7420"},"may":true,"problems":[{"level":"error","kind":"not_ready","effect":"This node gives no IDs","cause":"it waits for ids-2:7420","do":"Run firn doctor on that machine.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"}],"reset":true}
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"its store is not open yet: the store is unavailable: it waits for ids-2:7420"},"may":true,"problems":[{"level":"error","kind":"not_ready","effect":"This node gives no IDs","cause":"its store is not open yet: the store is unavailable: it waits for ids-2:7420","do":"Run firn doctor on that machine.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"}],"reset":true}
 `)
 		w.next(`event: view
-data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"it waits for ids-2:7420","store":{"reached":false,"why":"not ready to make IDs: it waits for ids-2:7420"}},` +
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"its store is not open yet: the store is unavailable: it waits for ids-2:7420","store":{"reached":false,"why":"not ready to make IDs: its store is not open yet: the store is unavailable: it waits for ids-2:7420"}},` +
 			`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does ` +
 			`not answer it","do":"Start the store, or mend the network between it and this node.",` +
 			`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"not ready to make ` +
-			`IDs: it waits for ids-2:7420"},` +
+			`IDs: its store is not open yet: the store is unavailable: it waits for ids-2:7420"},` +
 			`{"level":"warning","kind":"quorum","effect":"The quorum can lose no other machine","cause":"1 of 1 ` +
 			`machines is down (ids-3)","do":"Start it, or replace it: firn quorum replace.",` +
 			`"link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#quorum"}],` +

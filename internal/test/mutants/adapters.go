@@ -79,8 +79,10 @@ var adapters = []mutant{
 	},
 	{
 		"PostgreSQL: the floor is not written", "store/pgstore/trust.go",
-		"@value::bytea, revision, revision\n				FROM latest WHERE ` + guard + `\n				ON CONFLICT (key) DO UPDATE",
-		"@value::bytea, revision, revision\n				FROM latest WHERE false AND ` + guard + `\n				ON CONFLICT (key) DO UPDATE",
+		"@value::bytea, revision, revision\n				FROM latest WHERE ` + guard + `\n" +
+			"				ON CONFLICT (key) DO UPDATE",
+		"@value::bytea, revision, revision\n				FROM latest WHERE false AND ` + guard + `\n" +
+			"				ON CONFLICT (key) DO UPDATE",
 		"./store/pgstore", "^TestATableIsEmptied$/^keys_is_deleted$",
 	},
 	{
