@@ -36,7 +36,7 @@ Of a directory it checks that nobody else could.
 Stop the former cluster first. With --quorum-key-file restore asks its machines
 whether they run, and refuses if one does. It lists machines that do not answer.`
 
-const quorumRestoreExamples = `  firn quorum restore ids.backup --as ids-1:7420 --data-dir /var/lib/firn \\
+const quorumRestoreExamples = `  firn quorum restore ids.backup --as ids-1:7420 --data-dir /var/lib/firn \
     --quorum-key-file firn.key
   firn quorum restore /mnt/old/firn-data --as ids-1:7420`
 

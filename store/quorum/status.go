@@ -92,7 +92,6 @@ func (q *Quorum) Status(ctx context.Context) Status {
 	if q.failed != nil {
 		status.Waiting = q.failed.Error()
 	}
-	var most uint64
 	members, record := membersOf(answers)
 	status.Record = record
 	for _, address := range machines {
@@ -110,20 +109,30 @@ func (q *Quorum) Status(ctx context.Context) Status {
 				m.Role = Removed // since it was last asked
 			}
 		} else {
-			most = max(most, m.Index)
 			m.RoundTrip = a.took
 			m.Clock = a.Now.Sub(a.at.Add(-a.took / 2)).Round(time.Millisecond)
 		}
 		status.Machines = append(status.Machines, m)
 	}
 	slices.SortFunc(status.Machines, func(a, b Machine) int { return strings.Compare(a.Address, b.Address) })
-	for i, m := range status.Machines {
-		if m.Index > 0 && m.Index < most {
-			status.Machines[i].Behind = most - m.Index
-		}
-	}
+	status.compare()
 	status.Majority = majorityRuns(members, answers)
 	return status
+}
+
+// compare says of each machine how far behind the furthest one it is.
+func (s *Status) compare() {
+	var most uint64
+	for _, m := range s.Machines {
+		if m.Err == "" {
+			most = max(most, m.Index)
+		}
+	}
+	for i, m := range s.Machines {
+		if m.Index > 0 && m.Index < most {
+			s.Machines[i].Behind = most - m.Index
+		}
+	}
 }
 
 // majorityRuns reports whether a majority of the voters answers that it runs.

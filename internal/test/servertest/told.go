@@ -40,7 +40,7 @@ func JoinOver(t testing.TB, s store.Store) *peer.Member {
 	}
 	t.Cleanup(func() {
 		m.Leave()
-		s.Close()
+		_ = s.Close()
 	})
 	return m
 }
@@ -99,8 +99,8 @@ func TellOver(t testing.TB, service *memstore.Service, id string, log ...cluster
 		f.Fail(nil)
 		f.Store.Inject(nil)
 		m.Leave()
-		f.Store.Close()
-		f.all.Close()
+		_ = f.Store.Close()
+		_ = f.all.Close()
 	})
 	until(t, m, func() bool { return m.ID() == id })
 	f.Apply(log...)
