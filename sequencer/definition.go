@@ -14,6 +14,9 @@ import (
 
 // Definition is what a sequencer is created with. It never changes. The zero value is invalid.
 type Definition struct {
+	// Kind is what the IDs are made of. A Counter has only After, Max and Prefix besides.
+	Kind Kind
+
 	// Nodes is how many members can have a node ID at a time, from 1 to the number of node IDs of Layout.
 	// Capacity rounds it up to a power of two.
 	Nodes int64
@@ -22,8 +25,11 @@ type Definition struct {
 	Allocation Allocation
 
 	// After, if not zero, is an ID that every new ID exceeds: the greatest existing one, to continue an ID space.
-	// The sequencer makes no ID in the tick of After or an earlier one.
+	// The sequencer makes no ID in the tick of After or an earlier one. A counter begins at After + 1 or above.
 	After firn.ID
+
+	// Max is the greatest number of a counter. Zero means firn.MaxID. Only for a Counter.
+	Max firn.ID
 
 	// Attach says when a node attaches. An application with a member of its own ignores it, and decides that
 	// itself.
@@ -59,8 +65,16 @@ func Define(l firn.Layout) Definition {
 }
 
 // Validate returns an error when a field is out of range, when no new ID could exceed After, or when After is given and
-// Scattered.
+// Scattered, or a field is given that the kind has not.
 func (d Definition) Validate() error {
+	switch {
+	case d.Kind > Counter:
+		return fmt.Errorf("there is no kind %d", uint8(d.Kind))
+	case d.Kind == Counter:
+		return d.validateCounter()
+	case d.Max != 0:
+		return fmt.Errorf("a maximum of %d in a sequencer of the kind %v; only a counter has one", int64(d.Max), d.Kind)
+	}
 	if err := d.Layout.Validate(); err != nil {
 		return err
 	}
@@ -85,9 +99,8 @@ func (d Definition) Validate() error {
 		return fmt.Errorf("a window of %v; want %v to 1h, at least three ticks, or 0 for that of the node",
 			d.Window, least)
 	}
-	if !isPrefix(d.Prefix) {
-		return fmt.Errorf("the prefix %.40q; want 1 to %d of a-z and 0-9, the first a letter, or none",
-			d.Prefix, maxPrefix)
+	if err := d.validatePrefix(); err != nil {
+		return err
 	}
 	if d.Scattered && d.After != 0 {
 		return fmt.Errorf("IDs after %d that are scattered: scattered IDs exceed no other; want one of the two",
@@ -97,6 +110,14 @@ func (d Definition) Validate() error {
 }
 
 const maxPrefix = 16
+
+func (d Definition) validatePrefix() error {
+	if !isPrefix(d.Prefix) {
+		return fmt.Errorf("the prefix %.40q; want 1 to %d of a-z and 0-9, the first a letter, or none",
+			d.Prefix, maxPrefix)
+	}
+	return nil
+}
 
 // isPrefix reports whether a prefix is empty or allowed.
 func isPrefix(prefix string) bool {
@@ -108,14 +129,24 @@ func isPrefix(prefix string) bool {
 	return len(prefix) <= maxPrefix
 }
 
-// Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1.
-func (d Definition) Capacity() int64 { return 1 << d.nodeBits() }
+// Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1. A
+// counter has none.
+func (d Definition) Capacity() int64 {
+	if d.Kind == Counter {
+		return 0
+	}
+	return 1 << d.nodeBits()
+}
 
 func (d Definition) nodeBits() int { return bits.Len64(uint64(d.Nodes - 1)) }
 
 // IDLayout returns the layout of the IDs: Layout, with the node bits that Capacity does not need given to the
-// sequence, so that each of fewer nodes makes more IDs per tick.
+// sequence, so that each of fewer nodes makes more IDs per tick. The numbers of a counter have none, so it returns the
+// zero value.
 func (d Definition) IDLayout() firn.Layout {
+	if d.Kind == Counter {
+		return firn.Layout{}
+	}
 	l := d.Layout
 	spare := l.DatacenterBits + l.NodeBits - d.nodeBits()
 	l.NodeBits -= spare
@@ -124,8 +155,11 @@ func (d Definition) IDLayout() firn.Layout {
 }
 
 // Above returns the start of the first tick in which all IDs exceed id, and the layout's epoch when id is zero.
-// An error is returned when there is no such tick.
+// An error is returned when there is no such tick, or it is a counter.
 func (d Definition) Above(id firn.ID) (time.Time, error) {
+	if d.Kind == Counter {
+		return time.Time{}, fmt.Errorf("a time after %d: the numbers of a counter have none", int64(id))
+	}
 	l := d.IDLayout()
 	if id == 0 {
 		return l.Epoch, nil
@@ -148,7 +182,7 @@ const MinLifetimeLeft = 365 * 24 * time.Hour
 // invalid, its epoch has not come or its lifetime has ended. The warning says that the lifetime ends within a
 // year, or is empty.
 func (d Definition) Check(now time.Time) (warning string, err error) {
-	if err := d.Validate(); err != nil {
+	if err := d.Validate(); err != nil || d.Kind == Counter {
 		return "", err
 	}
 	end := d.Layout.Lifetime()
@@ -182,8 +216,11 @@ func (d Difference) String() string {
 }
 
 // Differences returns the fields in which the wanted definition differs from this one, which is in force, or nil
-// if they are Equal.
+// if they are Equal. If the kinds differ, that is the only one.
 func (d Definition) Differences(wanted Definition) []Difference {
+	if d.Kind != wanted.Kind {
+		return []Difference{{"kind", d.Kind.String(), wanted.Kind.String()}}
+	}
 	var all []Difference
 	a, b := d.Layout, wanted.Layout
 	for _, f := range []struct {
@@ -200,6 +237,7 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"sequence_bits", a.SequenceBits, b.SequenceBits},
 		{"node_lowest", a.NodeLowest, b.NodeLowest},
 		{"after", d.After, wanted.After},
+		{"max", d.Max, wanted.Max},
 		{"attach", d.Attach, wanted.Attach},
 		{"window", d.window(), wanted.window()},
 		{"prefix", cmp.Or(d.Prefix, "no prefix"), cmp.Or(wanted.Prefix, "no prefix")},
@@ -232,6 +270,9 @@ func (d Definition) String() string {
 	if d.After != 0 {
 		more = fmt.Sprintf(", after %d", int64(d.After))
 	}
+	if d.Max != 0 {
+		more += fmt.Sprintf(", to %d", int64(d.Max))
+	}
 	if d.Attach != AttachOnDemand {
 		more += fmt.Sprintf(", attach %v", d.Attach)
 	}
@@ -247,12 +288,16 @@ func (d Definition) String() string {
 	if d.RandomStart {
 		more += ", random start"
 	}
+	if d.Kind == Counter {
+		return "counter" + more
+	}
 	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.IDLayout(), more)
 }
 
 // definitionJSON is a definition as JSON.
 type definitionJSON struct {
-	Nodes          *int64       `json:"nodes"`
+	Kind           Kind         `json:"kind,omitempty"`  // absent: snowflake
+	Nodes          *int64       `json:"nodes,omitempty"` // absent only in a counter
 	Allocation     *Allocation  `json:"allocation,omitempty"`
 	Epoch          *time.Time   `json:"epoch,omitempty"`
 	Tick           *duration    `json:"tick,omitempty"`
@@ -262,6 +307,7 @@ type definitionJSON struct {
 	SequenceBits   *int         `json:"sequence_bits,omitempty"`
 	NodeLowest     *bool        `json:"node_lowest,omitempty"`
 	After          firn.ID      `json:"after,omitempty"`
+	Max            firn.ID      `json:"max,omitempty"`
 	Attach         AttachPolicy `json:"attach,omitempty"` // absent: on-demand
 	Layout         *string      `json:"layout,omitempty"` // read, never written
 	Window         *duration    `json:"window,omitempty"` // absent: that of the node
@@ -284,9 +330,13 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field, except those whose zero value is the default: after, attach, window, prefix,
-// scattered and random_start. So a program that does not know one of these reads the definitions that do not need it.
+// MarshalJSON writes every field, except those whose zero value is the default: kind, after, max, attach, window,
+// prefix, scattered and random_start, and except those that a counter has not. So a program that does not know one of
+// these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
+	if d.Kind == Counter {
+		return json.Marshal(definitionJSON{Kind: d.Kind, After: d.After, Max: d.Max, Prefix: d.Prefix})
+	}
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
 	var window *duration
@@ -294,25 +344,31 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 		window = (*duration)(&d.Window)
 	}
 	return json.Marshal(definitionJSON{
-		&d.Nodes, &d.Allocation, &epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil, window,
-		d.Prefix, d.Scattered, d.RandomStart,
+		d.Kind, &d.Nodes, &d.Allocation, &epoch, &tick,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Max, d.Attach, nil,
+		window, d.Prefix, d.Scattered, d.RandomStart,
 	})
 }
 
 // UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
 // it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
-// an absent attach is on-demand, an absent window is that of the member. An error is returned when a field is
-// unknown or the definition is invalid.
+// an absent attach is on-demand, an absent window is that of the member. A counter has none of these. An error is
+// returned when a field is unknown or the definition is invalid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("null; want a definition")
 	}
-	var base struct{ Layout *string }
+	var base struct {
+		Kind   Kind
+		Layout *string
+	}
 	if err := json.Unmarshal(data, &base); err != nil {
 		return err
 	}
-	*d = Definition{Layout: firn.Default}
+	*d = Definition{Kind: base.Kind}
+	if d.Kind != Counter {
+		d.Layout = firn.Default
+	}
 	if base.Layout != nil {
 		var err error
 		if d.Layout, err = firn.ParseLayout(*base.Layout); err != nil {
@@ -322,9 +378,9 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	tick := duration(d.Layout.Tick)
 	l := &d.Layout
 	fields := definitionJSON{
-		nil, &d.Allocation, &l.Epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil, (*duration)(&d.Window),
-		"", false, false,
+		0, nil, &d.Allocation, &l.Epoch, &tick,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, 0, nil,
+		(*duration)(&d.Window), "", false, false,
 	}
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
@@ -332,10 +388,13 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	l.Tick, l.Epoch = time.Duration(tick), l.Epoch.UTC()
-	if err := l.Validate(); err != nil {
-		return err
+	if d.Kind != Counter {
+		if err := l.Validate(); err != nil {
+			return err
+		}
+		d.Nodes = l.NodeIDs()
 	}
-	d.Nodes, d.After, d.Attach = l.NodeIDs(), fields.After, fields.Attach
+	d.After, d.Max, d.Attach = fields.After, fields.Max, fields.Attach
 	d.Prefix, d.Scattered, d.RandomStart = fields.Prefix, fields.Scattered, fields.RandomStart
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes

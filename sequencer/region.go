@@ -53,11 +53,18 @@ func (r Region) Validate() error {
 	return nil
 }
 
-// Nodes returns the node IDs of a sequencer that are the region's. An error is returned when the region is not valid,
-// or the sequencer has fewer node IDs than there are regions.
+// Nodes returns the node IDs of a sequencer that are the region's: none of a counter. An error is returned when the
+// region is not valid, the sequencer has fewer node IDs than there are regions, or it is a counter in a region.
 func (r Region) Nodes(d Definition) (Range, error) {
 	if err := r.Validate(); err != nil {
 		return Range{}, err
+	}
+	if d.Kind == Counter {
+		if r != (Region{}) {
+			return Range{}, fmt.Errorf("a counter in the region %v, which would give the numbers of the others; "+
+				"want a cluster without regions", r)
+		}
+		return Range{0, -1}, nil
 	}
 	of := max(r.Of, 1)
 	each := d.Capacity() / of
@@ -93,7 +100,7 @@ func (r *Region) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Range is the node IDs From to To, both included; 0 <= From <= To.
+// Range is the node IDs From to To, both included; 0 <= From <= To, or none if To is less than From.
 type Range struct{ From, To int64 }
 
 // Size returns how many node IDs these are.

@@ -22,6 +22,9 @@ type (
 	// Difference is sequencer.Difference.
 	Difference = sequencer.Difference
 
+	// Kind is sequencer.Kind.
+	Kind = sequencer.Kind
+
 	// NameError is sequencer.NameError.
 	NameError = sequencer.NameError
 
@@ -34,6 +37,8 @@ type (
 
 // The constants of these types.
 const (
+	Snowflake       = sequencer.Snowflake
+	Counter         = sequencer.Counter
 	AttachOnDemand  = sequencer.AttachOnDemand
 	AttachExplicit  = sequencer.AttachExplicit
 	AllocateAll     = sequencer.AllocateAll

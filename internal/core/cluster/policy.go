@@ -40,9 +40,9 @@ func (c SetPolicy) apply(v *Value) Outcome {
 	former := v.shares
 	v.shares = tree[string, share]{}
 	for _, s := range shares {
-		if !v.sequencers.has(s.Sequencer) {
+		if why := v.cannotShare(s.Sequencer); why != "" {
 			v.shares = former
-			return refused(noSequencer)
+			return refused(why)
 		}
 		before, _ := former.get(s.Sequencer)
 		v.shares = v.shares.put(s.Sequencer, share{s.Percent, before.members})
@@ -67,6 +67,18 @@ func (c SetPolicy) apply(v *Value) Outcome {
 	}
 	v.allocateAll()
 	return applied
+}
+
+// cannotShare returns why a policy can't have a share for a sequencer, or nothing.
+func (v *Value) cannotShare(name string) string {
+	switch s, ok := v.sequencers.get(name); {
+	case !ok:
+		return noSequencer
+	case s.definition.Kind == Counter:
+		return noNodeIDs
+	default:
+		return ""
+	}
 }
 
 // dissolve ends the service of the members of a share that the policy no longer has. It returns them.

@@ -166,7 +166,7 @@ func (r *reference) apply(e Entry) Result {
 	case Allocate:
 		s, ok := r.sequencers[c.Sequencer]
 		switch {
-		case !ok || c.Created != 0 && c.Created != s.created:
+		case !ok || c.Created != 0 && c.Created != s.created || s.counts():
 			return Refused
 		case s.allocation == c.Allocation:
 			return Unchanged
@@ -345,7 +345,7 @@ func (r *reference) setPolicy(c SetPolicy) Result {
 	}
 	now := map[string]bool{}
 	for _, s := range policy {
-		if r.sequencers[s.Sequencer] == nil {
+		if q := r.sequencers[s.Sequencer]; q == nil || q.counts() {
 			return Refused
 		}
 		now[s.Sequencer] = true
@@ -504,7 +504,7 @@ func (r *reference) changes(from, to string) string {
 
 func (r *reference) change(name, member string, do func(*plainSequencer) bool) Result {
 	s, ok := r.sequencers[name]
-	if !ok || !r.isMember(member) {
+	if !ok || !r.isMember(member) || s.counts() {
 		return Refused
 	}
 	if !do(s) {
@@ -520,6 +520,9 @@ func newPlainSequencer(c CreateSequencer) *plainSequencer {
 		definition: d, region: c.Region, allocation: d.Allocation, drained: map[string]bool{},
 		ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
 	}
+	if s.counts() {
+		return s
+	}
 	regions := max(1, int(c.Region.Of))
 	for node := range capacityOf(d.Nodes) {
 		if node*regions/capacityOf(d.Nodes) == int(c.Region.Number) {
@@ -532,6 +535,9 @@ func newPlainSequencer(c CreateSequencer) *plainSequencer {
 	s.free = slices.Clone(s.ids)
 	return s
 }
+
+// counts tells whether it is a counter: nobody can want a node ID of it.
+func (s *plainSequencer) counts() bool { return s.definition.Kind == Counter }
 
 func capacityOf(nodes int64) int {
 	capacity := 1

@@ -72,8 +72,9 @@ func (r checkpointJSON) value() (Value, error) {
 
 func (v *Value) restorePolicy(r checkpointJSON) error {
 	for _, s := range r.Policy {
-		if _, ok := r.Sequencers[s.Sequencer]; !ok || v.shares.has(s.Sequencer) {
-			return fmt.Errorf("a share for %q; want sequencers that there are, and each once", s.Sequencer)
+		q, ok := r.Sequencers[s.Sequencer]
+		if !ok || q.Definition.Kind == Counter || v.shares.has(s.Sequencer) {
+			return fmt.Errorf("a share for %q; want sequencers that there are, with node IDs, and each once", s.Sequencer)
 		}
 		v.shares = v.shares.put(s.Sequencer, share{percent: s.Percent})
 	}
@@ -198,6 +199,8 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 		return s.Sequencer, errors.New("it has no definition")
 	case s.created < 0 || s.created > v.position:
 		return s.Sequencer, fmt.Errorf("created at %d; want 0 to %d", s.created, v.position)
+	case s.definition.Kind == Counter && (r.Start != 0 || r.Allocation != nil || len(r.Wanting)+len(r.Drained) > 0):
+		return s.Sequencer, errors.New("it is a counter; want no node IDs, and nobody who wants one")
 	}
 	err := s.restoreFree(r)
 	if err == nil {
@@ -238,7 +241,7 @@ func (s *restored) restoreFree(r sequencerCheckpoint) (err error) {
 	if s.all, err = s.region.Nodes(s.definition); err != nil {
 		return err
 	}
-	if s.free.start = max(r.Start, s.all.From); s.free.start > s.all.To {
+	if s.free.start = max(r.Start, s.all.From); r.Start != 0 && s.free.start > s.all.To {
 		return fmt.Errorf("its node IDs start at %d; want %d to %d", r.Start, s.all.From, s.all.To)
 	}
 	at := s.all.From // the first node ID at which the next stretch may begin

@@ -292,6 +292,8 @@ func (c Allocate) apply(v *Value) Outcome {
 		return refused(noSequencer)
 	case c.Created != 0 && c.Created != s.created:
 		return refused(otherGeneration)
+	case s.definition.Kind == Counter:
+		return refused(noNodeIDs)
 	case s.allocation == allocation:
 		return unchanged
 	default:
@@ -304,6 +306,7 @@ func (c Allocate) apply(v *Value) Outcome {
 const (
 	noSequencer     = "there is no sequencer of this name"
 	noMember        = "only members have node IDs, and this is not a member"
+	noNodeIDs       = "the sequencer is a counter, which has no node IDs"
 	otherGeneration = "the sequencer that was meant is gone, and this is another of its name"
 )
 
@@ -313,6 +316,9 @@ func (v *Value) change(name, member string, do func(s Sequencer, w *want) (Seque
 	s, ok := v.sequencers.get(name)
 	if !ok {
 		return refused(noSequencer)
+	}
+	if s.definition.Kind == Counter {
+		return refused(noNodeIDs)
 	}
 	if !v.peers.has(member) {
 		return refused(noMember)

@@ -32,13 +32,18 @@ var walkDefinitions = map[string][]Definition{
 		small(8, Allocation{Kind: AllocatePercent, Percent: 34}),
 		small(16, Allocation{Kind: AllocatePercent, Percent: 100}),
 	},
+	"numbers": {
+		{Kind: Counter},
+		{Kind: Counter, Max: 1000, Prefix: "ord"},
+		small(2, Allocation{}),
+	},
 }
 
 func small(nodes int64, a Allocation) Definition {
 	return Definition{Nodes: nodes, Allocation: a, Layout: firn.Default}
 }
 
-var walkSequencers = []string{"all", "count", "percent"}
+var walkSequencers = []string{"all", "count", "percent", "numbers"}
 
 func (w *walk) one(of int) bool { return w.rand.IntN(of) == 0 }
 
@@ -107,7 +112,9 @@ func (w *walk) command() Command {
 			Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))],
 			Region: w.region(),
 		}
-		if nodes := w.nodesIn(c); w.one(2) {
+		if c.Definition.Kind == Counter {
+			c.Region = Region{} // it can have no other
+		} else if nodes := w.nodesIn(c); w.one(2) {
 			c.Start = nodes.From + w.rand.Int64N(nodes.Size())
 		}
 		c.SolePrefix = c.Definition.Prefix != "" && !w.one(3) // entries of before have it not

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
 )
@@ -128,6 +129,10 @@ func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	}
 	if err := d.Validate(); err != nil {
 		return err
+	}
+	if d.Kind == cluster.Counter {
+		return reason.With("unfit",
+			fmt.Errorf("the sequencer %q is a counter, of which this version gives no numbers; want a snowflake", name))
 	}
 	o = o.withDefaults()
 	if least := 3 * d.Layout.Tick; o.Window < least { // that of a definition is long enough

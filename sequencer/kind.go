@@ -1,0 +1,70 @@
+package sequencer
+
+import (
+	"fmt"
+
+	"github.com/firn-id/firn"
+)
+
+// Kind is what the IDs of a sequencer are made of. The zero value is Snowflake.
+type Kind uint8
+
+// The kinds.
+const (
+	Snowflake Kind = iota // of a time, a node ID and a sequence, as the layout says
+	Counter               // the numbers 1, 2, 3 and so on, without node IDs, a layout or a clock
+)
+
+var kinds = [...]string{"snowflake", "counter"}
+
+// String returns the kind's name in JSON.
+func (k Kind) String() string {
+	if int(k) >= len(kinds) {
+		return fmt.Sprintf("kind %d", uint8(k))
+	}
+	return kinds[k]
+}
+
+// MarshalText returns the kind's name in JSON: snowflake or counter.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote. An error is returned when the text names no kind.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for kind, name := range kinds {
+		if name == string(text) {
+			*k = Kind(kind)
+			return nil
+		}
+	}
+	return fmt.Errorf("the kind %.40q; want snowflake or counter", text)
+}
+
+// validateCounter is Validate for a counter.
+func (d Definition) validateCounter() error {
+	if others := d.counting().Differences(d); len(others) > 0 {
+		return fmt.Errorf("%q of %s in a counter; want only after, max and prefix: its numbers have no time and no "+
+			"node ID", others[0].Field, others[0].Wanted)
+	}
+	switch {
+	case d.After < 0:
+		return fmt.Errorf("a counter after %d; want 0 or more", int64(d.After))
+	case d.Max < 0:
+		return fmt.Errorf("a counter to at most %d; want 1 or more, or 0 for %d", int64(d.Max), int64(firn.MaxID))
+	case d.Last() <= d.After:
+		return fmt.Errorf("a counter after %d to at most %d; want a greater maximum", int64(d.After), int64(d.Last()))
+	}
+	return d.validatePrefix()
+}
+
+// counting returns the definition without what a counter has not.
+func (d Definition) counting() Definition {
+	return Definition{Kind: d.Kind, After: d.After, Max: d.Max, Prefix: d.Prefix}
+}
+
+// Last returns the greatest number of a counter: Max, or firn.MaxID if that is zero.
+func (d Definition) Last() firn.ID {
+	if d.Max == 0 {
+		return firn.MaxID
+	}
+	return d.Max
+}
