@@ -47,12 +47,13 @@ type saved struct {
 // world is the store, the owners, and the transactions that are under way.
 type world struct {
 	saved
-	backup saved // that the store may go back to
-	backed bool
-	lost   bool    // it has gone back
-	told   bool    // somebody has noticed
-	behind [3]bool // who has not
-	eras   int64   // how many there were
+	backup  saved // that the store may go back to
+	backed  bool
+	lost    bool    // it has gone back
+	resumed int64   // above which number an operator had it go on
+	told    bool    // somebody has noticed
+	behind  [3]bool // who has not
+	eras    int64   // how many there were
 
 	owners [3]owner
 
@@ -192,6 +193,7 @@ func (w world) nextOfOperator(sc scope, visit func(move, world)) {
 		if r, err := Resume(w.view(0), after); sc.operator && err == nil {
 			n := w
 			n.put(-1, Write{Record: r})
+			n.resumed = r.Last
 			visit(move{-1, "an operator resumes above", r.Last}, n)
 		}
 	}
@@ -229,13 +231,31 @@ func (w *world) put(author int8, write Write) {
 		w.left |= setOf(w.record.block()) &^ (w.owners[by].own | w.owners[by].past | w.owners[by].state.unused() | w.gone)
 	}
 	if author >= 0 && write.Record.Last < w.record.Last {
-		w.owners[author].freed = setOf(Block{write.Record.Last + 1, w.record.Last})
+		w.frees(int(author), Block{write.Record.Last + 1, w.record.Last})
 	}
 	w.version, w.record, w.author = newVersion, write.Record, author
 	for j := range w.mine {
 		w.mine[j] = j == int(author)
 	}
 	w.ever |= setOf(write.Record.block())
+}
+
+// frees notes that an owner has given numbers back.
+func (w *world) frees(i int, b Block) {
+	s, others := setOf(b), w.gone
+	for j, o := range w.owners {
+		if others |= o.past; j != i {
+			others |= o.own
+		}
+	}
+	switch {
+	case w.lost && !w.told: // the record says nothing before it is raised
+	case s&others != 0:
+		w.violation = fmt.Sprintf("owner %d gives back %d to %d, of which others have reserved some", i, b.From, b.To)
+	case b.From <= w.resumed:
+		w.violation = fmt.Sprintf("owner %d gives back %d, and an operator had it go on above %d", i, b.From, w.resumed)
+	}
+	w.owners[i].freed = s
 }
 
 // awaits reports whether the owner waits for the answer to a write that was applied under this version.
