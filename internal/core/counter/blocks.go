@@ -1,0 +1,215 @@
+package counter
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/firn-id/firn"
+)
+
+// Blocks gives the numbers of an owner's blocks in ascending order, each once. It asks for the next block when a quarter
+// of the present one is used. Its methods are safe for concurrent use. NewBlocks makes one.
+type Blocks struct {
+	current atomic.Pointer[run]
+	wanted  chan struct{}
+
+	mu      sync.Mutex    // guards what follows
+	next    []Block       // in ascending order
+	given   int64         // of the runs before current
+	short   int64         // how many numbers a caller waits for, that there are not; 0: nobody waits
+	failing error         // why there is no next block yet; nil: it is to come
+	stopped error         // why there are no numbers; nil: there are
+	changed chan struct{} // closed when one of these changes
+}
+
+// run is a block in use.
+type run struct {
+	block Block
+	size  int64
+	ask   int64        // how many are used when the next block is asked for
+	used  atomic.Int64 // may be greater than size
+}
+
+func newRun(b Block) *run { return &run{block: b, size: b.Size(), ask: (b.Size() + 3) / 4} }
+
+// NewBlocks returns what has no block yet.
+func NewBlocks() *Blocks {
+	b := &Blocks{wanted: make(chan struct{}, 1), changed: make(chan struct{})}
+	b.current.Store(newRun(Block{}))
+	return b
+}
+
+// Wanted receives when another block is wanted, see Demand.
+func (b *Blocks) Wanted() <-chan struct{} { return b.wanted }
+
+func (b *Blocks) want() {
+	select {
+	case b.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// Next returns the next number. It waits for a block until ctx ends, whose error it then returns. Errors of Fail and
+// Stop are returned at once.
+func (b *Blocks) Next(ctx context.Context) (firn.ID, error) {
+	for {
+		r := b.current.Load()
+		n := r.used.Add(1)
+		if n == r.ask {
+			b.want()
+		}
+		if n <= r.size {
+			return firn.ID(r.block.From + n - 1), nil
+		}
+		if err := b.advance(ctx, r); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Fill fills numbers with the next ones, in ascending order: consecutive ones if the present block has as many, or the
+// next one begins where it ends. It waits and fails as Next does; on an error it zeroes numbers. It waits until there
+// are as many before it takes any; what it has taken when others were faster and it then fails is not given any more.
+func (b *Blocks) Fill(ctx context.Context, numbers []firn.ID) error {
+	err := b.await(ctx, int64(len(numbers)))
+	for rest := numbers; err == nil && len(rest) > 0; {
+		r := b.current.Load()
+		end := r.used.Add(int64(len(rest)))
+		first := end - int64(len(rest)) // how many were used before
+		if first < r.ask && r.ask <= end {
+			b.want()
+		}
+		taken := 0
+		for n := first; n < min(end, r.size); n++ {
+			rest[taken] = firn.ID(r.block.From + n)
+			taken++
+		}
+		if rest = rest[taken:]; len(rest) > 0 {
+			err = b.advance(ctx, r)
+		}
+	}
+	if err != nil {
+		clear(numbers)
+	}
+	return err
+}
+
+// advance replaces a run that is used up, unless that has been done.
+func (b *Blocks) advance(ctx context.Context, r *run) error {
+	return b.until(ctx, 1, func() bool {
+		switch {
+		case b.current.Load() != r:
+			return true
+		case len(b.next) == 0:
+			return false
+		}
+		b.given += r.size
+		b.current.Store(newRun(b.next[0]))
+		b.next = b.next[1:]
+		return true
+	})
+}
+
+// await waits until there are so many numbers.
+func (b *Blocks) await(ctx context.Context, n int64) error {
+	return b.until(ctx, n, func() bool {
+		r := b.current.Load()
+		there := r.size - min(r.used.Load(), r.size)
+		for _, next := range b.next {
+			there += next.Size()
+		}
+		return there >= n
+	})
+}
+
+// until waits until done, which is called with mu held, returns true, and asks for as many numbers meanwhile.
+func (b *Blocks) until(ctx context.Context, n int64, done func() bool) error {
+	for {
+		b.mu.Lock()
+		if b.stopped != nil {
+			defer b.mu.Unlock()
+			return b.stopped
+		}
+		if done() {
+			b.mu.Unlock()
+			return nil
+		}
+		b.short = max(b.short, n)
+		failing, changed := b.failing, b.changed
+		b.mu.Unlock()
+		b.want()
+		if failing != nil {
+			return failing
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Demand is what the size of the next block follows.
+type Demand struct {
+	Given int64 // how many numbers were given so far
+	Short int64 // how many a caller waits for; 0: nobody waits
+	Next  int64 // how many the blocks after the present one have
+}
+
+// Demand returns the present one.
+func (b *Blocks) Demand() Demand {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current.Load()
+	d := Demand{Given: b.given + min(r.used.Load(), r.size), Short: b.short}
+	for _, next := range b.next {
+		d.Next += next.Size()
+	}
+	return d
+}
+
+// Add adds a block, whose numbers are greater than those of all blocks before, and ends what Fail said.
+func (b *Blocks) Add(block Block) {
+	b.change(func() {
+		if b.stopped == nil {
+			b.next = append(b.next, block)
+			b.failing, b.short = nil, 0
+		}
+	})
+}
+
+// Fail says why there is no next block yet: callers that would wait for one get the error, until Add.
+func (b *Blocks) Fail(err error) { b.change(func() { b.failing = err }) }
+
+// Stop stops the use: nobody gets a number any more, but the error. It returns those that nobody got, as Stopped wants
+// them. Start begins again, with new blocks.
+func (b *Blocks) Stop(why error) (unused [2]Block) {
+	b.change(func() {
+		b.stopped = why
+		r := b.current.Load()
+		used := min(r.used.Swap(math.MaxInt64/2), r.size)
+		b.given += used
+		if used < r.size {
+			unused[1] = Block{r.block.From + used, r.block.To}
+		}
+		for _, next := range b.next {
+			unused = [2]Block{join(unused[0], unused[1]), next}
+		}
+		b.current.Store(newRun(Block{}))
+		b.next, b.short, b.failing = nil, 0, nil
+	})
+	return unused
+}
+
+// Start ends a Stop.
+func (b *Blocks) Start() { b.change(func() { b.stopped = nil }) }
+
+func (b *Blocks) change(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
