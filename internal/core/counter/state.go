@@ -286,9 +286,9 @@ func seen(s State, v View) (State, Action) {
 	s.Known, s.Doubt = v, doubt && !changed
 	switch s.Phase {
 	case Reading:
-		s.Phase = Held
-		if v.Lost() {
+		if s.Phase = Held; v.Lost() {
 			s.Phase = Lost
+			return s, Action{Kind: Stop}
 		}
 	case Held:
 		switch {
