@@ -3,6 +3,7 @@ package counter
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -189,6 +190,11 @@ func TestBlocksGiveEachNumberOnce(t *testing.T) {
 			<-b.Wanted()
 			b.Add(Block{last + 1, last + size})
 			last += size
+		}
+		const much = 1 << 16
+		b.Add(Block{last + 1, last + much})
+		for last += much; b.Demand().Given < last-much+100; { // the stop comes while all take numbers
+			runtime.Gosched()
 		}
 		unused := b.Stop(errStopped)
 		all.Wait()

@@ -135,7 +135,10 @@ func (w *world) view(i int) View {
 }
 
 // reserves notes that an owner may give the numbers of a block.
-func (w *world) reserves(i int, b Block) {
+func (w *world) reserves(i int, b Block, l Limits) {
+	if b.From <= l.After || b.To > l.Last {
+		w.violation = fmt.Sprintf("owner %d reserves %d to %d; there are %d to %d", i, b.From, b.To, l.After+1, l.Last)
+	}
 	s := setOf(b)
 	taken := w.gone
 	for _, o := range w.owners {
@@ -282,7 +285,7 @@ func (w *world) step(i int, e Event, to mode, sc scope) (possible bool) {
 	case Look:
 		o.mode = looking
 	case Use:
-		w.reserves(i, action.Block)
+		w.reserves(i, action.Block, sc.limits)
 	case Stop:
 		if state.Phase == Stopping {
 			o.mode = stopping

@@ -356,6 +356,31 @@ func TestALossStopsTheCounter(t *testing.T) {
 	})
 }
 
+// Once somebody has told of a loss, nobody claims, though the record is as it was.
+func TestNobodyClaimsInAnotherEra(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, b := p.party("a"), p.party("b")
+		a.wants(1, 1)
+		if err := Tell(t.Context(), b.client); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Claim(t.Context()); reason.Of(err) != "lost" || p.record().Last != 1 {
+			t.Errorf("%v %+v, want that it is lost", err, p.record())
+		}
+		if err := a.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := b.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, q := range []*party{a, b} { // the second has never claimed any
+			if _, err := q.Blocks().Next(t.Context()); !errors.Is(err, ErrReleased) {
+				t.Errorf("%v after it has left", err)
+			}
+		}
+	})
+}
+
 // A counter without a record may be one whose record the store has lost. One that is founded has one.
 func TestACounterIsFoundedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
