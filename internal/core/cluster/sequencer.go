@@ -290,10 +290,10 @@ func (c Allocate) apply(v *Value) Outcome {
 	switch s, ok := v.sequencers.get(c.Sequencer); {
 	case !ok:
 		return refused(noSequencer)
-	case c.Created != 0 && c.Created != s.created:
-		return refused(otherGeneration)
 	case s.definition.Kind == Counter:
 		return refused(noNodeIDs)
+	case c.Created != 0 && c.Created != s.created:
+		return refused(otherGeneration)
 	case s.allocation == allocation:
 		return unchanged
 	default:

@@ -1,0 +1,110 @@
+package main
+
+const (
+	counted  = "^TestNoNumberIsReservedTwice$"
+	ofOwners = "^Test[^N]" // all but the exploration
+)
+
+// counters are faults by which a counter gives a number twice, or leaves one out.
+var counters = []mutant{
+	{
+		"a record of another owner is taken for the own", "internal/core/counter/state.go",
+		"mine, changed := v.Mine && v.Version", "mine, changed := v.Mine || v.Version",
+		"./internal/core/counter", counted,
+	},
+	{
+		"the own claim is not known again", "internal/core/counter/state.go",
+		"		case mine:\n			return s.use(v.Record)", "",
+		"./internal/core/counter", counted,
+	},
+	{
+		"an owner forgets that a claim is in doubt", "internal/core/counter/state.go",
+		"		s.Doubt = true", "",
+		"./internal/core/counter", counted,
+	},
+	{
+		"numbers are given back that may have been given back before", "internal/core/counter/state.go",
+		"case otherEra, doubt && !mine:", "case otherEra:",
+		"./internal/core/counter", counted,
+	},
+	{
+		"numbers are given back below what an operator said", "internal/core/counter/state.go",
+		"case otherEra, doubt && !mine:", "case doubt && !mine:",
+		"./internal/core/counter", counted,
+	},
+	{
+		"blocks of another era are used on", "internal/core/counter/state.go",
+		"		case otherEra: // an", "		case false: // an",
+		"./internal/core/counter", counted,
+	},
+	{
+		"numbers are given back above which others have claimed", "internal/core/counter/state.go",
+		"b.Size() > 0 && b.To == last", "b.Size() > 0",
+		"./internal/core/counter", counted,
+	},
+	{
+		"the record is not raised after a loss", "internal/core/counter/state.go",
+		"		case v.Last < s.Greatest:\n", "		case false:\n",
+		"./internal/core/counter", counted,
+	},
+	{
+		"a block goes beyond the maximum", "internal/core/counter/state.go",
+		"min(max(e.Size, 1), l.Last-last)", "max(e.Size, 1)",
+		"./internal/core/counter", counted,
+	},
+	{
+		"a counter begins at 1 whatever it is to exceed", "internal/core/counter/state.go",
+		"max(s.Known.Last, l.After)", "s.Known.Last",
+		"./internal/core/counter", counted,
+	},
+	{
+		"a claim is applied in another era", "internal/core/counter/owner.go",
+		", {Key: EraKey, Version: w.IfEra}}", "}",
+		"./internal/core/counter", "Era",
+	},
+	{
+		"a claim does not heed its guards", "internal/core/counter/owner.go",
+		"txn.If = append(txn.If, guards...)", "_ = guards",
+		"./internal/core/counter", ofOwners,
+	},
+	{
+		"every mark is the own", "internal/core/counter/owner.go",
+		`mark != "" && o.stamps.Sent(mark)`, `mark != ""`,
+		"./internal/core/counter", ofOwners,
+	},
+	{
+		"callers wait for an owner that has left", "internal/core/counter/owner.go",
+		"	case o.state.Phase == Released:\n		o.blocks.Stop(ErrReleased)\n", "",
+		"./internal/core/counter", "Era",
+	},
+	{
+		"a stop lets callers take what it returns", "internal/core/counter/blocks.go",
+		"r.used.Swap(math.MaxInt64/2)", "r.used.Load()+0*math.MaxInt",
+		"./internal/core/counter", "Each",
+	},
+	{
+		"a block that comes after the stop is given", "internal/core/counter/blocks.go",
+		"		if b.stopped == nil {\n			b.next", "		if true {\n			b.next",
+		"./internal/core/counter", ofOwners,
+	},
+	{
+		"the next block is asked for when the present one is used up", "internal/core/counter/blocks.go",
+		"(b.Size() + 3) / 4", "b.Size()",
+		"./internal/core/counter", ofOwners,
+	},
+	{
+		"a block is as large as the burst that asked for it", "internal/core/counter/size.go",
+		"min(size, growth*float64(now),", "min(size,",
+		"./internal/core/counter", ofOwners,
+	},
+	{
+		"a member attaches to a counter", "internal/core/cluster/sequencer.go",
+		"	if s.definition.Kind == Counter {\n		return refused(noNodeIDs)\n	}\n", "",
+		"./internal/core/cluster", "^TestACounterHasNothingToDeal$",
+	},
+	{
+		"a counter is in a region", "sequencer/region.go",
+		"		if r != (Region{}) {\n			return Range{}, fmt", "		if false {\n			return Range{}, fmt",
+		"./sequencer", all,
+	},
+}
