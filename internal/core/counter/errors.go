@@ -49,3 +49,6 @@ func (e *ResumeError) Error() string {
 	return fmt.Sprintf("to resume above %d; want %d or more, the greatest number that is known to be reserved, and less "+
 		"than 9223372036854775807", e.After, e.Last)
 }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*ResumeError) Reason() string { return "refused" }

@@ -118,6 +118,12 @@ func (o *Owner) lost() error {
 
 func (s State) lost() error { return &LostError{Last: max(s.Greatest, s.Known.Last)} }
 
+// Lost reports whether the counter has stopped since the store has lost data.
+func (o *Owner) Lost() bool {
+	phase := o.State().Phase
+	return phase == Losing || phase == Lost
+}
+
 // Lose stops the use, since the store has lost data. The caller then changes the store's era, see Tell, and calls Told.
 func (o *Owner) Lose() { o.step(Lose{}) }
 
@@ -257,4 +263,10 @@ func checkGuards(ctx context.Context, s store.Store, guards []store.Condition) e
 		}
 	}
 	return nil
+}
+
+// Abandon ends the use at once and gives nothing back: another process may use the same blocks.
+func (o *Owner) Abandon() {
+	o.step(Lose{})
+	o.step(Leave{})
 }

@@ -27,6 +27,7 @@ func (m *Member) startAnew(l *incarnation, why error) {
 	for _, s := range m.Sequencers() {
 		s.withdrawAll(why)
 	}
+	m.abandonCounters()
 	mark, now := fresh.Text(), time.Now()
 	m.mark.Store(&mark)
 	m.copiedAt.Store(&now)

@@ -19,6 +19,9 @@ import (
 // stay too small for long, firn.ErrLifetime when the layout's time is over or has not begun, and other errors when the
 // definition is not valid, or when ctx or the member has ended.
 func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
+	if err := m.options.ValidateFor(name, d); err != nil {
+		return nil, err
+	}
 	v, _, err := m.create(ctx, name, d)
 	if err != nil {
 		return nil, err
@@ -76,6 +79,9 @@ func (m *Member) attachIf(ctx context.Context, name string, look func(context.Co
 func (m *Member) Create(ctx context.Context, name string, d cluster.Definition,
 	quotas ...cluster.Quota,
 ) (created bool, err error) {
+	if err := m.options.ValidateFor(name, d); err != nil {
+		return false, err
+	}
 	_, created, err = m.create(ctx, name, d, quotas...)
 	return created, err
 }
@@ -101,7 +107,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition,
 	if err := cluster.CheckName(name); err != nil {
 		return none, false, err
 	}
-	if err := m.options.ValidateFor(name, d); err != nil {
+	if err := m.options.validateFor(name, d); err != nil {
 		return none, false, err
 	}
 	if s, ok := m.Sequencer(name); ok && s.definition.Equal(d) {
@@ -160,13 +166,15 @@ func (m *Member) beforeCreate(ctx context.Context, c cluster.CreateSequencer) (c
 	return m.catchUp(ctx)
 }
 
-// creates returns the command that creates a sequencer which ValidateFor allows.
+// creates returns the command that creates a sequencer which ValidateFor allows, or a counter.
 func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quota) cluster.CreateSequencer {
-	nodes, _ := m.options.Region.Nodes(d)
-	return cluster.CreateSequencer{
-		Sequencer: name, Definition: d, Region: m.options.Region, Start: m.options.Start(nodes),
-		SolePrefix: d.Prefix != "", Quotas: quotas,
+	c := cluster.CreateSequencer{
+		Sequencer: name, Definition: d, Region: m.options.Region, SolePrefix: d.Prefix != "", Quotas: quotas,
 	}
+	if nodes, _ := m.options.Region.Nodes(d); nodes.Size() > 0 {
+		c.Start = m.options.Start(nodes)
+	}
+	return c
 }
 
 // checkNew refuses a definition that could make no ID now.
@@ -180,7 +188,10 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 	}
 	return m.insist(ctx, "can't read what was there before", func() error {
 		i, _, err := m.readGeneration(ctx, name)
-		if err != nil {
+		if err == nil {
+			err = i.checkKind(name, d)
+		}
+		if err != nil || d.Kind == cluster.Counter {
 			return err
 		}
 		horizon, _, err := m.horizons(ctx, name)

@@ -347,8 +347,9 @@ func (l *lane) failed(ctx context.Context, losses int64, err error) {
 	var order *OrderError
 	var early *EarlyError
 	var floor *FloorError
+	var kind *KindError
 	final := errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order) || errors.As(err, &early) ||
-		errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
+		errors.As(err, &floor) || errors.As(err, &kind) || errors.Is(err, firn.ErrLifetime)
 	l.update(func(st *laneStatus) {
 		if (st.generator == nil || l.m.stale(st.inUse())) && st.granted.kind == attachment.Granted {
 			st.why = err

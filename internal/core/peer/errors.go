@@ -94,6 +94,24 @@ func (e *RegionError) Error() string {
 		e.InForce, e.Wanted)
 }
 
+// KindError is returned when a sequencer of a name is, or was before it was destroyed, of another kind than the wanted one.
+type KindError struct {
+	Name       string
+	Is, Wanted cluster.Kind
+	Destroyed  bool // it was
+}
+
+func (e *KindError) Error() string {
+	if e.Destroyed {
+		return fmt.Sprintf("the sequencer %q that was destroyed was a %v, and this one is a %v: an ID could come again; "+
+			"want another name", e.Name, e.Is, e.Wanted)
+	}
+	return fmt.Sprintf("the sequencer %q is a %v; want a %v", e.Name, e.Is, e.Wanted)
+}
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*KindError) Reason() string { return "unfit" }
+
 // EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and
 // the IDs of earlier generations. They will only far in the future, or never.
 type EarlyError struct {

@@ -59,6 +59,14 @@ func (i generation) is(created int64, d cluster.Definition) bool {
 	return i.Created == created && i.Definition.Equal(d)
 }
 
+// checkKind returns a *KindError when a sequencer of another kind had the name: the IDs of the two could be equal.
+func (i generation) checkKind(name string, d cluster.Definition) error {
+	if i.Created != 0 && i.Definition.Kind != d.Kind {
+		return &KindError{Name: name, Is: i.Definition.Kind, Wanted: d.Kind, Destroyed: true}
+	}
+	return nil
+}
+
 // readGeneration reads the key; if it is missing, the generation is one created at 0.
 func (m *Member) readGeneration(ctx context.Context, name string) (i generation, at store.Condition, err error) {
 	at.Key = generationKey(name)
@@ -146,6 +154,9 @@ func (l *lane) open(ctx context.Context) error {
 	losses := l.m.losses.Load()
 	created := l.status.Load().created
 	i, at, err := l.m.changeGeneration(ctx, l.name, func(i generation, at store.Condition) (generation, bool, error) {
+		if err := i.checkKind(l.name, l.definition); err != nil {
+			return i, false, err
+		}
 		switch {
 		case i.Destroyed, !i.is(created, l.definition):
 			return i.successor(created, l.definition), false, l.latest(ctx, created)

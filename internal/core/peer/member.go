@@ -74,6 +74,7 @@ type Member struct {
 	tail tail
 
 	registry registry
+	counters counters
 	keeper   keeper // of the fences and the pulse
 
 	mu          sync.Mutex    // guards what follows
@@ -115,6 +116,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 		keeper:  keeper{writing: make(lock, 1), soon: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{},
 		registry: registry{sequencers: map[string]*Sequencer{}},
+		counters: counters{all: map[string]*Counter{}},
 		clock:    firn.NewCoarseClock(options.Clock),
 		lookups:  newLookups(),
 		journal: journal.NewWriter(options.Journal, func(err error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/fence"
 )
 
@@ -55,6 +56,9 @@ type Options struct {
 	// one by chance, so that two clusters that should be one, or have one region by mistake, seldom make equal IDs. It
 	// is for tests.
 	Start func(nodes cluster.Range) int64
+
+	// Pace is for how long the blocks of counters last.
+	Pace counter.Pace
 
 	// ID returns the member ID of the next incarnation. Nil: a fresh one. It is for tests.
 	ID func() string
@@ -122,27 +126,32 @@ func (o Options) window(d cluster.Definition) time.Duration {
 	return min(d.Window, o.Window)
 }
 
-// ValidateFor is Validate, and also checks the options against a sequencer's definition.
+// ValidateFor is Validate, and also checks the options against the definition of a sequencer that is no counter.
 func (o Options) ValidateFor(name string, d cluster.Definition) error {
+	if d.Kind == cluster.Counter {
+		return reason.With("unfit",
+			fmt.Errorf("the sequencer %q is a counter, of which this version gives no numbers; want a snowflake", name))
+	}
+	return o.validateFor(name, d)
+}
+
+// validateFor is ValidateFor, also for counters.
+func (o Options) validateFor(name string, d cluster.Definition) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	if d.Kind == cluster.Counter {
-		return reason.With("unfit",
-			fmt.Errorf("the sequencer %q is a counter, of which this version gives no numbers; want a snowflake", name))
-	}
 	o = o.withDefaults()
-	if least := 3 * d.Layout.Tick; o.Window < least { // that of a definition is long enough
+	if least := 3 * d.Layout.Tick; d.Kind != cluster.Counter && o.Window < least { // that of a definition is long enough
 		return fmt.Errorf("a window of %v is too short: want at least %v, three ticks of the layout", o.Window, least)
 	}
 	nodes, err := o.Region.Nodes(d)
 	if err != nil {
 		return fmt.Errorf("the sequencer %q in the region %v: %w", name, o.Region, err)
 	}
-	if r := o.wish(name, d); r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {
+	if r := o.wish(name, d); d.Kind != cluster.Counter && r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {
 		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are %d to %d", r.From, r.To, name,
 			nodes.From, nodes.To)
 	}

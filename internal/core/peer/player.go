@@ -56,6 +56,9 @@ func (p *player) run(ctx context.Context, open func(context.Context) (store.Stor
 			s.tell(grant{}, err)
 			s.finish(err)
 		}
+		for _, c := range p.counters.list() {
+			c.end(err)
+		}
 	}
 	p.watchOnly(nil)
 	p.running.Wait()
@@ -181,6 +184,7 @@ func (p *player) tend(ctx context.Context) time.Duration {
 	wait := min(p.collect(ctx), p.sayAwaited(ctx))
 	wait = min(wait, p.send(ctx, p.owed()))
 	p.grant(ctx)
+	p.tellCounters()
 	return wait
 }
 

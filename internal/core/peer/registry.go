@@ -70,13 +70,15 @@ func (r *registry) replace(name string, next func(now *Sequencer) *Sequencer,
 // show has find and all see a change. mu is held.
 func (r *registry) show() { r.found.Store(new(maps.Clone(r.sequencers))) }
 
-// serve begins a goroutine, unless the member leaves.
-func (r *registry) serve(run func()) {
+// serve begins a goroutine, unless the member leaves. It reports whether it has begun.
+func (r *registry) serve(run func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.left.IsZero() {
 		r.serving.Go(run)
+		return true
 	}
+	return false
 }
 
 // leave notes that the member begins to leave.

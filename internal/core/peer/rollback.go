@@ -46,7 +46,9 @@ func (p *player) startOver(ctx context.Context, why error) {
 	for _, s := range p.Sequencers() {
 		s.tell(grant{}, errLostData)
 	}
+	p.loseCounters()
 	p.tellFloor(ctx, why)
+	p.tellLoss(ctx)
 	if _, err := p.clusterID(ctx); err != nil { // before newcomers put another
 		p.troubles.note(ctx, "the store has lost data; can't write the cluster's ID at present, trying again", err)
 	}
@@ -150,6 +152,7 @@ func (p *player) forget() {
 	for name, d := range p.drains {
 		p.drains[name] = drain{as: d.as}
 	}
+	p.forgetCounters()
 	for _, s := range p.registry.all() {
 		st := s.status.Load()
 		if st.destroyed() {

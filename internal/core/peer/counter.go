@@ -1,0 +1,297 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
+	"github.com/firn-id/firn/store"
+)
+
+// Counter gives the numbers of one counter. Member.EnsureCounter and Member.Counter return one. It needs no node ID and
+// no clock, and does not attach: it claims blocks of numbers when callers need them. Its methods are safe for concurrent
+// use.
+type Counter struct {
+	m          *Member
+	name       string
+	definition cluster.Definition
+	ensured    bool // EnsureCounter was called: the member creates it again after the store lost data
+
+	created atomic.Int64                  // position in the log; 0: unknown, after the store lost data
+	owner   atomic.Pointer[counter.Owner] // replaced where a copy of this process may go on with its blocks
+	wake    chan struct{}
+
+	ctx context.Context         // ends when it gives no more numbers
+	end context.CancelCauseFunc // ends it, and says why
+
+	guard   store.Condition // of claims; without a key while unknown. It belongs to its goroutine, as does the next
+	guarded int64           // the member's losses when it was read
+}
+
+// lostEvery is how often a counter looks whether an operator has resumed it.
+const lostEvery = time.Second
+
+// EnsureCounter creates a counter unless it exists, and returns its handle; another call returns the same one. The first
+// number is claimed when a caller needs it.
+//
+// The errors are those of EnsureSequencer, and a *KindError when a sequencer of another kind had the name.
+func (m *Member) EnsureCounter(ctx context.Context, name string, d cluster.Definition) (*Counter, error) {
+	if d.Kind != cluster.Counter {
+		return nil, &KindError{Name: name, Is: d.Kind, Wanted: cluster.Counter}
+	}
+	v, _, err := m.create(ctx, name, d)
+	if err != nil {
+		return nil, err
+	}
+	return m.counter(name, v, true)
+}
+
+// Counter returns the handle of a counter that exists. ErrNoSequencer is returned when the log, read to its end, has none
+// of this name, a *KindError when it is no counter, and other errors when ctx or the member has ended.
+func (m *Member) Counter(ctx context.Context, name string) (*Counter, error) {
+	v, err := m.latest(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if kind := v.Definition().Kind; kind != cluster.Counter {
+		return nil, &KindError{Name: name, Is: kind, Wanted: cluster.Counter}
+	}
+	return m.counter(name, v, false)
+}
+
+func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Counter, error) {
+	m.counters.mu.Lock()
+	defer m.counters.mu.Unlock()
+	if c := m.counters.all[name]; c != nil && c.ctx.Err() == nil {
+		if c.adopt(v) || c.created.Load() == v.Created() {
+			return c, nil
+		}
+		c.end(ErrDestroyed) // this may be known here before the player notes it
+	}
+	c := &Counter{m: m, name: name, definition: v.Definition(), ensured: ensured, wake: make(chan struct{}, 1)}
+	c.created.Store(v.Created())
+	c.ctx, c.end = context.WithCancelCause(m.serving)
+	c.renew()
+	if !m.registry.serve(c.run) {
+		return nil, errHasLeft
+	}
+	m.counters.all[name] = c
+	return c, nil
+}
+
+// renew gives it an owner that knows nothing yet.
+func (c *Counter) renew() {
+	d := c.definition
+	c.owner.Store(counter.NewOwner(counter.Config{
+		Store: c.m.store, Key: counter.Key(c.name),
+		Limits: counter.Limits{After: int64(d.After), Last: int64(d.Last())}, Pace: c.m.options.Pace,
+	}))
+}
+
+// Name returns the counter's name.
+func (c *Counter) Name() string { return c.name }
+
+// Definition returns the definition in force.
+func (c *Counter) Definition() cluster.Definition { return c.definition }
+
+// Reserved returns the greatest number that this member has reserved, given or not; 0: none.
+func (c *Counter) Reserved() firn.ID { return firn.ID(c.owner.Load().State().Greatest) }
+
+// Next returns the next number. It waits for one until ctx ends, at most as long as the store takes to answer.
+//
+// ErrNotReady is returned while there is none. It wraps a *counter.ExhaustedError when all are used up, a
+// *counter.LostError after the store has lost data and until an operator resumes the counter, ErrDestroyed when it was
+// destroyed, ErrDetached after Detach, and else the error of the store.
+func (c *Counter) Next(ctx context.Context) (id firn.ID, err error) {
+	for {
+		o := c.owner.Load()
+		if id, err = o.Blocks().Next(ctx); err == nil {
+			return id, nil
+		}
+		if c.owner.Load() == o {
+			return 0, c.notReady(ctx, err)
+		}
+	}
+}
+
+// Fill fills ids with the next numbers in ascending order: consecutive ones if one block has them, or blocks that follow
+// upon one another. It waits and fails as Next does; on an error it zeroes ids.
+func (c *Counter) Fill(ctx context.Context, ids []firn.ID) error {
+	for {
+		o := c.owner.Load()
+		err := o.Blocks().Fill(ctx, ids)
+		if err == nil {
+			return nil
+		}
+		if c.owner.Load() == o {
+			return c.notReady(ctx, err)
+		}
+	}
+}
+
+func (c *Counter) notReady(ctx context.Context, err error) error {
+	switch cause := context.Cause(c.ctx); {
+	case cause != nil:
+		err = cause
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return c.m.troubles.because(err)
+	}
+	return fmt.Errorf("%w: %w", ErrNotReady, err)
+}
+
+// Detach ends the handle, and returns when what it had not given is given back, or ctx ends. Member.Counter then returns
+// another one.
+func (c *Counter) Detach(ctx context.Context) error {
+	c.end(ErrDetached)
+	for tries := 0; ; tries++ {
+		err := c.owner.Load().Release(ctx)
+		if err == nil || !passes(err) {
+			return err
+		}
+		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
+			return c.m.troubles.because(err)
+		}
+	}
+}
+
+// poke has the goroutine look again.
+func (c *Counter) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run claims blocks when callers need them, until the handle ends, and then gives back what is left.
+func (c *Counter) run() {
+	defer c.remove()
+	for failures := 0; c.awaitWork(failures); {
+		failures++
+		if c.claim(c.ctx) == nil {
+			failures = 0
+		}
+	}
+	ctx, cancel := c.m.registry.inTime(context.WithoutCancel(c.ctx), returnWithin)
+	defer cancel()
+	for tries := 0; ; tries++ {
+		err := c.owner.Load().Release(ctx)
+		if err == nil {
+			return
+		}
+		if !passes(err) || retry.Sleep(ctx, backoff.After(tries)) != nil {
+			c.m.log.Warn("can't give back the rest of a counter's block; its numbers are never given", "counter", c.name,
+				"err", err)
+			return
+		}
+	}
+}
+
+// awaitWork waits until callers need a block, or after failures until it is time to try again. False: the handle ends.
+func (c *Counter) awaitWork(failures int) bool {
+	for {
+		o := c.owner.Load()
+		wanted, wait := o.Blocks().Wanted(), idle
+		lost := o.Lost()
+		if failures > 0 { // callers who get the error do not make it ask the store more often
+			wanted, wait = nil, backoff.After(failures-1)
+		}
+		if lost {
+			wait = min(wait, lostEvery)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-c.ctx.Done():
+			timer.Stop()
+			return false
+		case <-wanted:
+			timer.Stop()
+			return true
+		case <-c.wake: // another owner, or news of a loss
+			timer.Stop()
+			if o.Lost() {
+				return true
+			}
+			failures = 0
+		case <-timer.C:
+			if failures > 0 || lost {
+				return true
+			}
+		}
+	}
+}
+
+func (c *Counter) remove() {
+	c.m.counters.mu.Lock()
+	defer c.m.counters.mu.Unlock()
+	if c.m.counters.all[c.name] == c {
+		delete(c.m.counters.all, c.name)
+	}
+}
+
+// claim claims a block if one is wanted, and has callers know why there is none.
+func (c *Counter) claim(ctx context.Context) error {
+	o, losses := c.owner.Load(), c.m.losses.Load()
+	if o.State().Phase == counter.Losing {
+		if err := counter.Tell(ctx, c.m.store); err != nil {
+			return err
+		}
+		o.Told()
+	}
+	err := c.open(ctx)
+	if err == nil {
+		err = o.Claim(ctx, c.guard)
+	}
+	if errors.Is(err, counter.ErrClosed) {
+		c.guard = store.Condition{} // the generation has ended, or another has begun
+	}
+	if err != nil && ctx.Err() == nil {
+		o.Blocks().Fail(err)
+		c.m.breaks(losses, err)
+		c.m.troubles.note(ctx, "can't claim numbers of a counter at present, trying again", err)
+	}
+	return err
+}
+
+// open makes it possible to claim numbers for this counter, and for no other sequencer of its name.
+func (c *Counter) open(ctx context.Context) error {
+	losses, created := c.m.losses.Load(), c.created.Load()
+	switch {
+	case created == 0:
+		return errLostData
+	case c.guard.Key != "" && c.guarded == losses:
+		return nil
+	}
+	_, at, err := c.m.changeGeneration(ctx, c.name, func(i generation, _ store.Condition) (generation, bool, error) {
+		if err := i.checkKind(c.name, c.definition); err != nil {
+			return i, false, err
+		}
+		switch {
+		case i.Destroyed, !i.is(created, c.definition):
+			v, err := c.m.catchUp(ctx)
+			if q, ok := v.Sequencer(c.name); err == nil && (!ok || q.Created() != created) {
+				err = errSuperseded
+			}
+			return i.successor(created, c.definition), false, err
+		case i.Former != nil: // its numbers are below those to come, as the key of the counter is the same
+			i.Former = nil
+			return i, false, nil
+		}
+		return i, true, nil
+	})
+	if err == nil {
+		c.guard, c.guarded = at, losses
+	}
+	return err
+}
+
+// adopt ties the handle to a counter of the log after a loss. It returns false when their definitions differ, or the
+// handle is already tied to one.
+func (c *Counter) adopt(v cluster.Sequencer) bool {
+	return c.definition.Equal(v.Definition()) && c.created.CompareAndSwap(0, v.Created())
+}

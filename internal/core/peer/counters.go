@@ -1,0 +1,135 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
+	"github.com/firn-id/firn/store"
+)
+
+// counters are those of a member by their names. Their methods are safe for concurrent use.
+type counters struct {
+	mu  sync.Mutex
+	all map[string]*Counter
+}
+
+func (c *counters) list() []*Counter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.all))
+}
+
+// tellCounters tells the counters of what the cluster's value has of them.
+func (p *player) tellCounters() {
+	for _, c := range p.counters.list() {
+		q, ok := p.value.Sequencer(c.name)
+		switch created := c.created.Load(); {
+		case created == 0 && ok && c.adopt(q):
+			c.poke()
+		case created == 0 && !ok && c.ensured: // it is created again
+		case !ok && created <= p.value.Position(), ok && q.Created() > created:
+			c.end(ErrDestroyed)
+		}
+	}
+}
+
+// loseCounters has no counter give numbers here after the store has lost data.
+func (p *player) loseCounters() {
+	for _, c := range p.counters.list() {
+		c.owner.Load().Lose()
+	}
+}
+
+// tellLoss has no counter give numbers anywhere after the store has lost data, before an operator resumes it. Without
+// counters it writes nothing.
+func (p *player) tellLoss(ctx context.Context) {
+	all := p.counters.list()
+	has := len(all) > 0
+	for _, q := range p.value.Sequencers() {
+		has = has || q.Definition().Kind == cluster.Counter
+	}
+	if !has {
+		return
+	}
+	err := p.insist(ctx, "the store has lost data; can't have counters stop at present", func() error {
+		return counter.Tell(ctx, p.store)
+	})
+	if err != nil {
+		return // the member leaves, or the counters tell it themselves
+	}
+	for _, c := range all {
+		c.owner.Load().Told()
+		c.poke()
+	}
+}
+
+// forgetCounters has the counters look for theirs in the log again.
+func (p *player) forgetCounters() {
+	for _, c := range p.counters.list() {
+		c.created.Store(0)
+		if c.ensured {
+			p.registry.serve(func() { c.createAgain(c.ctx) })
+		}
+	}
+}
+
+// createAgain creates the counter after a loss, until the handle is tied to one again or ends. What it has reserved is
+// not given again: its record is raised before anybody claims.
+func (c *Counter) createAgain(ctx context.Context) {
+	for tries := 0; c.m.Wait(ctx) == nil && c.created.Load() == 0; tries++ {
+		q, _, err := c.m.create(ctx, c.name, c.definition)
+		if err == nil && c.adopt(q) {
+			c.poke()
+			return
+		}
+		if err != nil {
+			c.m.troubles.note(ctx, "can't create a counter again that the store has lost, trying again", err)
+		}
+		if retry.Sleep(ctx, backoff.After(tries)) != nil {
+			return
+		}
+	}
+}
+
+// abandonCounters ends the use of all blocks, with which a copy of this process may go on.
+func (m *Member) abandonCounters() {
+	for _, c := range m.counters.list() {
+		o := c.owner.Load()
+		c.renew()
+		o.Abandon()
+		c.poke()
+	}
+}
+
+// ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
+// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by Counter, and a *counter.ResumeError
+// when the counter is not lost, or a greater number is known to be reserved.
+func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
+	v, err := m.latest(ctx, name)
+	if err != nil {
+		return err
+	}
+	if kind := v.Definition().Kind; kind != cluster.Counter {
+		return &KindError{Name: name, Is: kind, Wanted: cluster.Counter}
+	}
+	doubt := false
+	err = m.insist(ctx, "can't resume a counter at present", func() error {
+		err := counter.ResumeAfter(ctx, m.store, counter.Key(name), int64(after))
+		if e, ok := errors.AsType[*counter.ResumeError](err); ok && doubt && !e.Lost {
+			return nil // it was applied
+		}
+		doubt = doubt || errors.Is(err, store.ErrAmbiguous)
+		return err
+	})
+	for _, c := range m.counters.list() {
+		c.poke()
+	}
+	return err
+}
