@@ -190,6 +190,25 @@ func TestACounterIsDestroyed(t *testing.T) {
 	})
 }
 
+// A member that has not read that the counter was destroyed gives what it has reserved, and claims nothing more.
+func TestNobodyClaimsOfADestroyedCounter(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b")
+		b := nodes[1].counter()
+		w.gives(b, 1)
+		nodes[1].client.Lag(time.Hour) // of the log's news
+		if err := nodes[0].mem.Load().Destroy(t.Context(), "invoices"); err != nil {
+			t.Fatal(err)
+		}
+		w.gives(b, 2)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if id, err := b.Next(ctx); err == nil || w.reserved().Last != 2 {
+			t.Errorf("%d %v, reserved to %d; want to 2", id, err, w.reserved().Last)
+		}
+	})
+}
+
 func TestKindsThatDoNotGoTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		m := w.ready("a")[0].mem.Load()
@@ -275,11 +294,14 @@ func TestACounterWhoseStoreHasLostData(t *testing.T) {
 				lose := lossOf(w)
 				w.gives(b, 4, 5, 6, 7)
 				lose()
-				for _, n := range nodes {
+				for i, n := range nodes {
 					n.startsOver()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					if id, err := []*Counter{a, b}[i].Next(ctx); reason.Of(err) != "lost" { // though it has reserved some
+						t.Errorf("%d %v; want that it is lost", id, err)
+					}
+					cancel()
 				}
-				w.gone(a, "lost", time.Minute)
-				w.gone(b, "lost", time.Minute)
 				time.Sleep(2 * time.Minute) // until the floor has passed
 				m := w.start("new", oneByOne)
 				m.ready(time.Minute)
@@ -307,6 +329,26 @@ func TestACounterWhoseStoreHasLostData(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A counter that no living member has used when the store lost data stops, too.
+func TestACounterThatNobodyUsesIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b")
+		a := nodes[0].counter()
+		w.gives(a, 1)
+		if err := a.Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		backup := w.service.Backup()
+		gone := w.ready("gone")[0]
+		w.gives(gone.counter(), 2)
+		gone.leave()
+		w.service.RollBack(backup, 0)
+		nodes[0].startsOver()
+		time.Sleep(2 * time.Minute)
+		w.gone(nodes[0].counter(), "lost", time.Minute)
+	})
 }
 
 // A copy of the process may go on with what the member has reserved, so it gives none of that.

@@ -107,4 +107,29 @@ var counters = []mutant{
 		"		if r != (Region{}) {\n			return Range{}, fmt", "		if false {\n			return Range{}, fmt",
 		"./sequencer", all,
 	},
+	{
+		"a copy of a process gives the same numbers", "internal/core/peer/copies.go",
+		"	m.abandonCounters()\n", "",
+		"./internal/core/peer", "^TestACopiedMemberDropsItsBlocks$",
+	},
+	{
+		"a counter gives what it has after a loss", "internal/core/peer/rollback.go",
+		"	p.loseCounters()\n", "",
+		"./internal/core/peer", "^TestACounterWhoseStore",
+	},
+	{
+		"a counter that nobody uses is not lost", "internal/core/peer/rollback.go",
+		"	p.tellLoss(ctx)\n", "",
+		"./internal/core/peer", "^TestACounterThat",
+	},
+	{
+		"numbers of a destroyed counter are claimed", "internal/core/peer/counter.go",
+		"o.Claim(ctx, c.guard)", "o.Claim(ctx)",
+		"./internal/core/peer", "^TestNobodyClaims",
+	},
+	{
+		"a counter has the name of snowflakes", "internal/core/peer/generation.go",
+		"i.Created != 0 && i.Definition.Kind != d.Kind", "false",
+		"./internal/core/peer", "^TestKinds",
+	},
 }
