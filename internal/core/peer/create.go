@@ -168,13 +168,14 @@ func (m *Member) beforeCreate(ctx context.Context, c cluster.CreateSequencer) (c
 
 // creates returns the command that creates a sequencer which ValidateFor allows, or a counter.
 func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quota) cluster.CreateSequencer {
-	c := cluster.CreateSequencer{
-		Sequencer: name, Definition: d, Region: m.options.Region, SolePrefix: d.Prefix != "", Quotas: quotas,
-	}
+	start := int64(0)
 	if nodes, _ := m.options.Region.Nodes(d); nodes.Size() > 0 {
-		c.Start = m.options.Start(nodes)
+		start = m.options.Start(nodes)
 	}
-	return c
+	return cluster.CreateSequencer{
+		Sequencer: name, Definition: d, Region: m.options.Region, Start: start,
+		SolePrefix: d.Prefix != "", Quotas: quotas,
+	}
 }
 
 // checkNew refuses a definition that could make no ID now.
