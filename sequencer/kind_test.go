@@ -14,10 +14,16 @@ func TestDefinitionOfACounter(t *testing.T) {
 		Definition
 		shown string
 	}{
-		`{"kind":"counter"}`:                          {Definition{Kind: Counter}, "counter"},
-		`{"kind":"counter","after":"7"}`:              {Definition{Kind: Counter, After: 7}, "counter, after 7"},
-		`{"kind":"counter","max":"9","prefix":"inv"}`: {Definition{Kind: Counter, Max: 9, Prefix: "inv"}, "counter, to 9, prefix inv"},
-		`{"kind":"counter","after":"8","max":"9"}`:    {Definition{Kind: Counter, After: 8, Max: 9}, "counter, after 8, to 9"},
+		`{"kind":"counter"}`:             {Definition{Kind: Counter}, "counter"},
+		`{"kind":"counter","after":"7"}`: {Definition{Kind: Counter, After: 7}, "counter, after 7"},
+		`{"kind":"counter","max":"9","prefix":"inv"}`: {
+			Definition{Kind: Counter, Max: 9, Prefix: "inv"},
+			"counter, to 9, prefix inv",
+		},
+		`{"kind":"counter","after":"8","max":"9"}`: {
+			Definition{Kind: Counter, After: 8, Max: 9},
+			"counter, after 8, to 9",
+		},
 		`{"kind":"counter","after":9223372036854775806}`: {
 			Definition{Kind: Counter, After: firn.MaxID - 1},
 			"counter, after 9223372036854775806",
@@ -59,7 +65,8 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 	if at, err := d.Above(7); err == nil {
 		t.Errorf("numbers above 7 from %v on", at)
 	}
-	const why = "a counter in the region 1/2, which would give the numbers of the others; want a cluster without regions"
+	const why = "a counter in the region 1/2, which would give the numbers of the others; " +
+		"want a cluster without regions"
 	if _, err := (Region{Number: 1, Of: 2}).Nodes(d); err == nil || err.Error() != why {
 		t.Errorf("%v, want %s", err, why)
 	}
@@ -77,12 +84,13 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 }
 
 func TestErrorsOfKindsNameTheValue(t *testing.T) {
+	const noMax = "a maximum of 9 in a sequencer of the kind snowflake; only a counter has one"
 	const only = " in a counter; want only after, max and prefix: its numbers have no time and no node ID"
 	for text, why := range map[string]string{
 		`{"kind":"count"}`:                                           `the kind "count"; want snowflake or counter`,
-		`{"max":"9"}`:                                                "a maximum of 9 in a sequencer of the kind snowflake; only a counter has one",
+		`{"max":"9"}`:                                                noMax,
 		`{"kind":"snowflake","max":"9"}`:                             "a maximum of 9",
-		`{"kind":"counter","after":"9","max":"9"}`:                   "a counter after 9 to at most 9; want a greater maximum",
+		`{"kind":"counter","after":"9","max":"9"}`:                   "a counter after 9 to at most 9; want a greater",
 		`{"kind":"counter","after":9223372036854775807}`:             "a counter after 9223372036854775807 to at most",
 		`{"kind":"counter","prefix":"No"}`:                           `the prefix "No"`,
 		`{"kind":"counter","nodes":2}`:                               `"nodes" of 2` + only,

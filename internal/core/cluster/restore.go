@@ -74,7 +74,8 @@ func (v *Value) restorePolicy(r checkpointJSON) error {
 	for _, s := range r.Policy {
 		q, ok := r.Sequencers[s.Sequencer]
 		if !ok || q.Definition.Kind == Counter || v.shares.has(s.Sequencer) {
-			return fmt.Errorf("a share for %q; want sequencers that there are, with node IDs, and each once", s.Sequencer)
+			return fmt.Errorf("a share for %q; want sequencers that there are, with node IDs, and each once",
+				s.Sequencer)
 		}
 		v.shares = v.shares.put(s.Sequencer, share{percent: s.Percent})
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Blocks gives the numbers of an owner's blocks in ascending order, each once. It asks for the next block when a quarter
-// of the present one is used. Its methods are safe for concurrent use. NewBlocks makes one.
+// Blocks gives the numbers of an owner's blocks in ascending order, each once. It asks for the next block when a
+// quarter of the present one is used. Its methods are safe for concurrent use. NewBlocks makes one.
 type Blocks struct {
 	current atomic.Pointer[run]
 	wanted  chan struct{}

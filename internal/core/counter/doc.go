@@ -2,8 +2,8 @@
 //
 // The key has the greatest number that anybody has reserved. An owner claims the block of numbers above it by a
 // transaction on the condition that the key is unchanged, and gives them from memory. So no number is in two blocks,
-// whatever owners, their pauses and networks do. This rests on no lease, timeout or clock; the one assumption is a store
-// that is linearizable and keeps what it committed.
+// whatever owners, their pauses and networks do. This rests on no lease, timeout or clock; the one assumption is a
+// store that is linearizable and keeps what it committed.
 //
 // After a lost answer an owner writes again under the same condition, so that the store applies at most one of the two.
 // If that conflicts, it reads the key, and knows by the mark of the last block whether that is its own. An owner that

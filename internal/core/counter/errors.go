@@ -27,8 +27,8 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("the store has lost data, so that numbers could come again; the greatest one that is known to be "+
-		"reserved is %d; have the counter resume above all that were given", e.Last)
+	return fmt.Sprintf("the store has lost data, so that numbers could come again; the greatest one that is known to "+
+		"be reserved is %d; have the counter resume above all that were given", e.Last)
 }
 
 // Reason returns the code of the error.
@@ -43,11 +43,11 @@ type ResumeError struct {
 
 func (e *ResumeError) Error() string {
 	if !e.Lost {
-		return fmt.Sprintf("the counter has not stopped: it goes on above %d; only one whose store has lost data resumes",
-			e.Last)
+		return fmt.Sprintf("the counter has not stopped: it goes on above %d; only one whose store has lost data "+
+			"resumes", e.Last)
 	}
-	return fmt.Sprintf("to resume above %d; want %d or more, the greatest number that is known to be reserved, and less "+
-		"than 9223372036854775807", e.After, e.Last)
+	return fmt.Sprintf("to resume above %d; want %d or more, the greatest number that is known to be reserved, and "+
+		"less than 9223372036854775807", e.After, e.Last)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

@@ -231,7 +231,8 @@ func (w *world) apply(i int, f *flight) {
 // answer.
 func (w *world) put(author int8, write Write) {
 	if by := w.author; by >= 0 && by != author && !w.owners[by].awaits(w.version) {
-		w.left |= setOf(w.record.block()) &^ (w.owners[by].own | w.owners[by].past | w.owners[by].state.unused() | w.gone)
+		o := &w.owners[by]
+		w.left |= setOf(w.record.block()) &^ (o.own | o.past | o.state.unused() | w.gone)
 	}
 	if author >= 0 && write.Record.Last < w.record.Last {
 		w.frees(int(author), Block{write.Record.Last + 1, w.record.Last})

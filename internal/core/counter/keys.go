@@ -72,8 +72,8 @@ func parseEra(value []byte) (era int64, err error) {
 		return 0, nil
 	}
 	if era, err = strconv.ParseInt(string(value), 10, 64); err != nil {
-		return 0, fmt.Errorf("the key %q holds %.100q; want a number, which whoever notices that the store has lost data "+
-			"puts there", EraKey, value)
+		return 0, fmt.Errorf("the key %q holds %.100q; want a number, which whoever notices that the store has lost "+
+			"data puts there", EraKey, value)
 	}
 	return era, nil
 }
@@ -85,16 +85,16 @@ func NewEra() store.Op {
 	return store.Put(EraKey, strconv.AppendInt(nil, era, 10))
 }
 
-// Tell changes the store's era, once it has lost data, so that nobody claims numbers before an operator resumes. A write
-// in doubt needs no care: another one does no harm. Errors are those of the store.
+// Tell changes the store's era, once it has lost data, so that nobody claims numbers before an operator resumes. A
+// write in doubt needs no care: another one does no harm. Errors are those of the store.
 func Tell(ctx context.Context, s store.Store) error {
 	_, err := s.Commit(ctx, store.Txn{Then: []store.Op{NewEra()}})
 	return err
 }
 
 // Found puts the record of a counter that is created, unless there is one. It must be there before anybody can claim: a
-// counter without one may be one whose record the store has lost. A write in doubt needs no care: the caller calls Found
-// again. Errors are those of the store, or say what can't be read.
+// counter without one may be one whose record the store has lost. A write in doubt needs no care: the caller calls
+// Found again. Errors are those of the store, or say what can't be read.
 func Found(ctx context.Context, s store.Store, key string) error {
 	v, _, err := Read(ctx, s, key)
 	if err != nil || v.Version != 0 {
@@ -107,9 +107,9 @@ func Found(ctx context.Context, s store.Store, key string) error {
 	return err
 }
 
-// ResumeAfter has a counter go on above a number after the store has lost data. A *ResumeError is returned when it can't,
-// and store.ErrUnavailable also when another write came in between. After a write in doubt the caller calls it again; if
-// it then returns that the counter has not stopped, the write was applied.
+// ResumeAfter has a counter go on above a number after the store has lost data. A *ResumeError is returned when it
+// can't, and store.ErrUnavailable also when another write came in between. After a write in doubt the caller calls it
+// again; if it then returns that the counter has not stopped, the write was applied.
 func ResumeAfter(ctx context.Context, s store.Store, key string, after int64) error {
 	v, _, err := Read(ctx, s, key)
 	if err != nil {

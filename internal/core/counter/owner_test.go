@@ -292,8 +292,8 @@ func TestALossStopsTheCounter(t *testing.T) {
 		a.Told()
 		for range 2 {
 			err := a.Claim(t.Context())
-			const want = "the store has lost data, so that numbers could come again; the greatest one that is known to be " +
-				"reserved is 5; have the counter resume above all that were given"
+			const want = "the store has lost data, so that numbers could come again; the greatest one that is known " +
+				"to be reserved is 5; have the counter resume above all that were given"
 			if err == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
@@ -330,8 +330,8 @@ func TestALossStopsTheCounter(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 
-		// An owner that learns of a loss only when an operator has resumed drops what it had, so that it does not give it
-		// back later.
+		// An owner that learns of a loss only when an operator has resumed drops what it had, so that it does not give
+		// it back later.
 		a.claim()
 		b.Lose()
 		if err := Tell(t.Context(), b.client); err != nil {
@@ -407,15 +407,18 @@ func TestWhatCantBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		put := func(key, value string) {
-			if _, err := a.client.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte(value))}}); err != nil {
+			txn := store.Txn{Then: []store.Op{store.Put(key, []byte(value))}}
+			if _, err := a.client.Commit(t.Context(), txn); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, value := range []string{"{", `{"last":-1}`, `{"last":3,"size":4}`, `{"last":3,"size":-1}`, `{"last":"3"}`} {
+		for _, value := range []string{
+			"{", `{"last":-1}`, `{"last":3,"size":4}`, `{"last":3,"size":-1}`, `{"last":"3"}`,
+		} {
 			put(key, value)
 			err := a.Claim(t.Context())
-			if why := fmt.Sprintf("%q can't be read, so that no number can be given: it holds %q", key, value); err == nil ||
-				!strings.Contains(err.Error(), why) {
+			why := fmt.Sprintf("%q can't be read, so that no number can be given: it holds %q", key, value)
+			if err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("%s: %v", value, err)
 			}
 		}

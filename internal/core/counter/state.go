@@ -277,7 +277,8 @@ func seen(s State, v View) (State, Action) {
 	case Losing, Stopping, Released:
 		return s, Action{}
 	}
-	mine, changed := v.Mine && v.Version != s.Known.Version, v.Version != s.Known.Version
+	changed := v.Version != s.Known.Version
+	mine := v.Mine && changed
 	if v.Version < s.Known.Version || s.Phase == Held && v.Last < s.Greatest {
 		return lose(s)
 	}
@@ -308,18 +309,24 @@ func seen(s State, v View) (State, Action) {
 			s.Phase = Held
 		}
 	case Returning:
-		b := v.block()
 		switch {
 		case otherEra, doubt && !mine: // it may have given back, and others have reserved the same numbers
 			s.Phase = Released
-		case mine && b.Size() > 0: // a claim
-			s.Unused = [2]Block{join(s.Unused[0], s.Unused[1]), b}
-			fallthrough
+		case mine:
+			return s.returnsToo(v.block())
 		default:
 			return due(s)
 		}
 	}
 	return s, Action{}
+}
+
+// returnsToo gives back a block, too, that the owner did not know that it had.
+func (s State) returnsToo(b Block) (State, Action) {
+	if b.Size() > 0 {
+		s.Unused = [2]Block{join(s.Unused[0], s.Unused[1]), b}
+	}
+	return due(s)
 }
 
 // join returns two blocks as one if nothing is between them, and else the second, the only one that can be given back.

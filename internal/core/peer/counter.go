@@ -52,8 +52,8 @@ func (m *Member) EnsureCounter(ctx context.Context, name string, d cluster.Defin
 	return m.counter(name, v, true)
 }
 
-// Counter returns the handle of a counter that exists. ErrNoSequencer is returned when the log, read to its end, has none
-// of this name, a *KindError when it is no counter, and other errors when ctx or the member has ended.
+// Counter returns the handle of a counter that exists. ErrNoSequencer is returned when the log, read to its end, has
+// none of this name, a *KindError when it is no counter, and other errors when ctx or the member has ended.
 func (m *Member) Counter(ctx context.Context, name string) (*Counter, error) {
 	v, err := m.latest(ctx, name)
 	if err != nil {

@@ -182,8 +182,8 @@ func TestACounterIsDestroyed(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := nodes[0].mem.Load().EnsureSequencer(t.Context(), "invoices", cluster.Define(layout))
-		const want = `the sequencer "invoices" that was destroyed was a counter, and this one is a snowflake: an ID could ` +
-			"come again; want another name"
+		const want = `the sequencer "invoices" that was destroyed was a counter, and this one is a snowflake: an ID ` +
+			"could come again; want another name"
 		if err == nil || err.Error() != want || reason.Of(err) != "unfit" {
 			t.Errorf("%v, want %s", err, want)
 		}

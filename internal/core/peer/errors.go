@@ -94,7 +94,8 @@ func (e *RegionError) Error() string {
 		e.InForce, e.Wanted)
 }
 
-// KindError is returned when a sequencer of a name is, or was before it was destroyed, of another kind than the wanted one.
+// KindError is returned when a sequencer of a name is, or was before it was destroyed, of another kind than the wanted
+// one.
 type KindError struct {
 	Name       string
 	Is, Wanted cluster.Kind
@@ -103,8 +104,8 @@ type KindError struct {
 
 func (e *KindError) Error() string {
 	if e.Destroyed {
-		return fmt.Sprintf("the sequencer %q that was destroyed was a %v, and this one is a %v: an ID could come again; "+
-			"want another name", e.Name, e.Is, e.Wanted)
+		return fmt.Sprintf("the sequencer %q that was destroyed was a %v, and this one is a %v: an ID could come "+
+			"again; want another name", e.Name, e.Is, e.Wanted)
 	}
 	return fmt.Sprintf("the sequencer %q is a %v; want a %v", e.Name, e.Is, e.Wanted)
 }

@@ -144,14 +144,17 @@ func (o Options) validateFor(name string, d cluster.Definition) error {
 		return err
 	}
 	o = o.withDefaults()
-	if least := 3 * d.Layout.Tick; d.Kind != cluster.Counter && o.Window < least { // that of a definition is long enough
+	if least := 3 * d.Layout.Tick; o.Window < least { // that of a definition is long enough
 		return fmt.Errorf("a window of %v is too short: want at least %v, three ticks of the layout", o.Window, least)
 	}
 	nodes, err := o.Region.Nodes(d)
 	if err != nil {
 		return fmt.Errorf("the sequencer %q in the region %v: %w", name, o.Region, err)
 	}
-	if r := o.wish(name, d); d.Kind != cluster.Counter && r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {
+	if d.Kind == cluster.Counter {
+		return nil // which has no node IDs to wish for
+	}
+	if r := o.wish(name, d); r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {
 		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are %d to %d", r.From, r.To, name,
 			nodes.From, nodes.To)
 	}

@@ -9,7 +9,7 @@ const (
 var counters = []mutant{
 	{
 		"a record of another owner is taken for the own", "internal/core/counter/state.go",
-		"mine, changed := v.Mine && v.Version", "mine, changed := v.Mine || v.Version",
+		"mine := v.Mine && changed", "mine := v.Mine || changed",
 		"./internal/core/counter", counted,
 	},
 	{
@@ -104,7 +104,8 @@ var counters = []mutant{
 	},
 	{
 		"a counter is in a region", "sequencer/region.go",
-		"		if r != (Region{}) {\n			return Range{}, fmt", "		if false {\n			return Range{}, fmt",
+		"		if r != (Region{}) {\n			return Range{}, fmt",
+		"		if false {\n			return Range{}, fmt",
 		"./sequencer", all,
 	},
 	{
