@@ -58,8 +58,8 @@ var backoff = retry.Backoff{First: 5 * time.Millisecond, Max: time.Second}
 // begun. Guards are conditions of that claim.
 //
 // An *ExhaustedError is returned when there are no more numbers, a *LostError after the store has lost data and until
-// an operator resumes the counter, store.ErrRolledBack when the owner finds that out itself, which the caller then tells
-// by Tell and Told, and ErrClosed when a guard no longer holds. Other errors are those of the store, after which the
+// an operator resumes the counter, store.ErrRolledBack when the owner finds that out itself, which the caller then
+// tells by Tell and Told, and ErrClosed when a guard no longer holds. Other errors are those of the store, after which the
 // caller claims again soon, and that of ctx.
 func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 	if err := o.lock(ctx); err != nil {
@@ -130,8 +130,8 @@ func (o *Owner) Lose() { o.step(Lose{}) }
 // Told says that the store's era has changed since Lose.
 func (o *Owner) Told() { o.step(Told{}) }
 
-// Release stops the use, and gives back what nobody got if nobody has claimed above it. It returns store.ErrAmbiguous or
-// another error of the store when it is not known whether that was written; the caller may call it again. It returns
+// Release stops the use, and gives back what nobody got if nobody has claimed above it. It returns store.ErrAmbiguous
+// or another error of the store when it is not known whether that was written; the caller may call it again. It returns
 // nil when there is nothing to give back any more.
 func (o *Owner) Release(ctx context.Context) error {
 	if err := o.lock(ctx); err != nil {

@@ -153,8 +153,8 @@ const (
 // Step is the protocol. It is a pure function: it does not change its arguments, and its results depend on them
 // alone.
 //
-// A block is the owner's on Applied and Seen only: the store has then shown that it is reserved. Doubt changes no block:
-// the next write goes out under the same version, so that the store can apply at most one of the two.
+// A block is the owner's on Applied and Seen only: the store has then shown that it is reserved. Doubt changes no
+// block: the next write goes out under the same version, so that the store can apply at most one of the two.
 func Step(s State, e Event, l Limits) (State, Action) {
 	switch e := e.(type) {
 	case Need:

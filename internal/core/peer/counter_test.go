@@ -249,7 +249,8 @@ func TestKindsThatDoNotGoTogether(t *testing.T) {
 				return err
 			},
 			`a counter after 9 to at most 9`: func() error {
-				_, err := m.EnsureCounter(t.Context(), "few", cluster.Definition{Kind: cluster.Counter, After: 9, Max: 9})
+				none := cluster.Definition{Kind: cluster.Counter, After: 9, Max: 9}
+				_, err := m.EnsureCounter(t.Context(), "few", none)
 				return err
 			},
 		} {
@@ -297,7 +298,8 @@ func TestACounterWhoseStoreHasLostData(t *testing.T) {
 				for i, n := range nodes {
 					n.startsOver()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					if id, err := []*Counter{a, b}[i].Next(ctx); reason.Of(err) != "lost" { // though it has reserved some
+					id, err := []*Counter{a, b}[i].Next(ctx)
+					if reason.Of(err) != "lost" { // though it has reserved some
 						t.Errorf("%d %v; want that it is lost", id, err)
 					}
 					cancel()
