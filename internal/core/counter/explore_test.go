@@ -536,8 +536,9 @@ var scopes = []scope{
 
 // largeScopes take minutes.
 var largeScopes = []scope{
-	{owners: 3, sizes: []int64{1, 2}, limits: Limits{Last: 5}, unsure: true},
-	{owners: 3, sizes: []int64{1}, limits: Limits{Last: 4}, crashes: true, losses: true, operator: true},
+	{owners: 3, sizes: []int64{1}, limits: Limits{Last: 3}},
+	{owners: 2, sizes: []int64{1, 2}, limits: Limits{Last: 3}, crashes: true, losses: true, operator: true},
+	{owners: 3, sizes: []int64{1}, limits: Limits{Last: 2}, unsure: true},
 }
 
 func TestNoNumberIsReservedTwice(t *testing.T) { noNumberIsReservedTwice(t, scopes) }
