@@ -90,7 +90,8 @@ func TestBlocksAreWaitedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		ids := []firn.ID{7, 7, 7}
-		if err := b.Fill(ctx, ids); !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(ids, []firn.ID{0, 0, 0}) {
+		err := b.Fill(ctx, ids)
+		if !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(ids, []firn.ID{0, 0, 0}) {
 			t.Errorf("3 of 2: %v %v", ids, err)
 		}
 		if d := b.Demand(); d != (Demand{Given: 1, Short: 3}) {
@@ -160,8 +161,8 @@ func TestStopReturnsWhatNobodyGot(t *testing.T) {
 	}
 }
 
-// TestBlocksGiveEachNumberOnce has many callers take numbers while blocks come, and a stop at any moment: what was given
-// and what was not are all numbers, each once, and they ascend for each caller.
+// TestBlocksGiveEachNumberOnce has many callers take numbers while blocks come, and a stop at any moment: what was
+// given and what was not are all numbers, each once, and they ascend for each caller.
 func TestBlocksGiveEachNumberOnce(t *testing.T) {
 	const callers, size, blocks = 8, 64, 200
 	for round := range 20 {

@@ -181,8 +181,8 @@ func (w world) next(sc scope, visit func(move, world)) {
 	}
 }
 
-// nextOfOperator is what an operator can do, who knows all that was ever reserved, or what the record shows once all the
-// living have told and raised it, and what those had reserved that are gone.
+// nextOfOperator is what an operator can do, who knows all that was ever reserved, or what the record shows once all
+// the living have told and raised it, and what those had reserved that are gone.
 func (w world) nextOfOperator(sc scope, visit func(move, world)) {
 	said := []int64{max(w.ever.last(), w.record.Last, 0)}
 	if !slices.ContainsFunc(w.owners[:sc.owners], func(o owner) bool {

@@ -314,7 +314,8 @@ func TestALossStopsTheCounter(t *testing.T) {
 			4:                 "to resume above 4; want 5 or more",
 			int64(firn.MaxID): "less than 9223372036854775807",
 		} {
-			if err := ResumeAfter(t.Context(), a.client, key, after); err == nil || !strings.Contains(err.Error(), why) {
+			err := ResumeAfter(t.Context(), a.client, key, after)
+			if err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("%v, want %s", err, why)
 			}
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 // Counter gives the numbers of one counter. Member.EnsureCounter and Member.Counter return one. It needs no node ID and
-// no clock, and does not attach: it claims blocks of numbers when callers need them. Its methods are safe for concurrent
-// use.
+// no clock, and does not attach: it claims blocks of numbers when callers need them. Its methods are safe for
+// concurrent use.
 type Counter struct {
 	m          *Member
 	name       string
@@ -37,8 +37,8 @@ type Counter struct {
 // lostEvery is how often a counter looks whether an operator has resumed it.
 const lostEvery = time.Second
 
-// EnsureCounter creates a counter unless it exists, and returns its handle; another call returns the same one. The first
-// number is claimed when a caller needs it.
+// EnsureCounter creates a counter unless it exists, and returns its handle; another call returns the same one. The
+// first number is claimed when a caller needs it.
 //
 // The errors are those of EnsureSequencer, and a *KindError when a sequencer of another kind had the name.
 func (m *Member) EnsureCounter(ctx context.Context, name string, d cluster.Definition) (*Counter, error) {
@@ -120,8 +120,8 @@ func (c *Counter) Next(ctx context.Context) (id firn.ID, err error) {
 	}
 }
 
-// Fill fills ids with the next numbers in ascending order: consecutive ones if one block has them, or blocks that follow
-// upon one another. It waits and fails as Next does; on an error it zeroes ids.
+// Fill fills ids with the next numbers in ascending order: consecutive ones if one block has them, or blocks that
+// follow upon one another. It waits and fails as Next does; on an error it zeroes ids.
 func (c *Counter) Fill(ctx context.Context, ids []firn.ID) error {
 	for {
 		o := c.owner.Load()
@@ -145,8 +145,8 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotReady, err)
 }
 
-// Detach ends the handle, and returns when what it had not given is given back, or ctx ends. Member.Counter then returns
-// another one.
+// Detach ends the handle, and returns when what it had not given is given back, or ctx ends. Member.Counter then
+// returns another one.
 func (c *Counter) Detach(ctx context.Context) error {
 	c.end(ErrDetached)
 	for tries := 0; ; tries++ {
