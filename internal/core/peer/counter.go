@@ -185,8 +185,8 @@ func (c *Counter) run() {
 			return
 		}
 		if !passes(err) || retry.Sleep(ctx, backoff.After(tries)) != nil {
-			c.m.log.Warn("can't give back the rest of a counter's block; its numbers are never given", "counter", c.name,
-				"err", err)
+			c.m.log.Warn("can't give back the rest of a counter's block; its numbers are never given", "counter",
+				c.name, "err", err)
 			return
 		}
 	}

@@ -283,8 +283,8 @@ func TestACounterIsExhausted(t *testing.T) {
 	})
 }
 
-// TestACounterWhoseStoreHasLostData stops everywhere, and nobody gives a number twice once an operator has said where to
-// go on. The counter is in the log again.
+// TestACounterWhoseStoreHasLostData stops everywhere, and nobody gives a number twice once an operator has said where
+// to go on. The counter is in the log again.
 func TestACounterWhoseStoreHasLostData(t *testing.T) {
 	for name, lossOf := range losses {
 		t.Run(name, func(t *testing.T) {

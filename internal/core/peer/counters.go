@@ -109,8 +109,8 @@ func (m *Member) abandonCounters() {
 }
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
-// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by Counter, and a *counter.ResumeError
-// when the counter is not lost, or a greater number is known to be reserved.
+// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by Counter, and a
+// *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved.
 func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
 	v, err := m.latest(ctx, name)
 	if err != nil {
