@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
+	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/firn-id/firn/store/internal/answers"
 )
@@ -32,7 +35,7 @@ func (m *message) do(sql string, args args) {
 	m.batch.Queue(sql, args).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := m.spend(rows.RawValues()); err != nil {
-				closeNow(m.conn) // the rest is not read
+				closeNow(m.conn)
 				return err
 			}
 		}
@@ -58,9 +61,16 @@ func one[T any](m *message, found *T, sql string, args args) {
 // query adds a statement that returns least to most rows; negative: any number. If there are some, it calls then.
 func query[T any](m *message, all *[]T, least, most int, sql string, args args, then ...func()) {
 	m.batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
+		first := true
 		*all, err = pgx.AppendRows((*all)[:0], rows, func(row pgx.CollectableRow) (one T, err error) {
 			if err := m.spend(row.RawValues()); err != nil {
 				return one, err
+			}
+			if first {
+				if err := hasColumns[T](row.FieldDescriptions()); err != nil {
+					return one, err
+				}
+				first = false
 			}
 			return pgx.RowToStructByName[T](row)
 		})
@@ -77,10 +87,26 @@ func query[T any](m *message, all *[]T, least, most int, sql string, args args, 
 			}
 		}
 		if err != nil {
-			closeNow(m.conn) // the rest is not read
+			closeNow(m.conn)
 		}
 		return err
 	})
+}
+
+// hasColumns returns an error unless columns are the fields of T in some order, in small letters. Another spelling is
+// another name: pgx would find the field, and keep each spelling for the life of the process.
+func hasColumns[T any](columns []pgconn.FieldDescription) error {
+	t, want := reflect.TypeFor[T](), map[string]bool{}
+	for _, f := range reflect.VisibleFields(t) {
+		want[strings.ToLower(f.Name)] = true
+	}
+	for _, c := range columns {
+		if !want[c.Name] {
+			return fmt.Errorf("it has the column %.60q, or has it twice; want those of %v", c.Name, t)
+		}
+		delete(want, c.Name)
+	}
+	return nil
 }
 
 // around is about how much memory a row takes besides its values, and each value besides its bytes.

@@ -58,10 +58,11 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 	}
 	began := time.Now()
 	var found struct {
-		Size, Dead *int64
-		Missing    *string
-		Oldest     int64
-		Who        string
+		Size    *int64
+		Missing *string
+		Oldest  int64
+		Who     string
+		Dead    *int64
 	}
 	_, err = s.read(ctx, "read", func(m *message) {
 		one(m, &found, `SELECT (SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
@@ -123,7 +124,7 @@ func (s *Store) examineServer(ctx context.Context, config *pgx.ConnConfig,
 		one(m, &found, `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
 			current_setting('synchronous_standby_names') AS synchronous,
 			(SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database) AS connections,
-				current_setting('max_connections')::bigint AS max_conns`, nil)
+				current_setting('max_connections')::bigint AS maxconns`, nil)
 	})
 	if err != nil {
 		r.Err = err

@@ -118,7 +118,7 @@ const identity = "00000000-0000-0000-0000-000000000001"
 func (h *hostile) honest(sql string) (columns string, rows []string) {
 	for _, known := range []struct{ begins, columns, row string }{
 		{"SELECT current_setting('server_version_num')", "number standby pid breaks missing head", "150000 f 1 . - t"},
-		{"SELECT current_setting('server_version')", "version standby synchronous connections max_conns", "15 f . 1 1"},
+		{"SELECT current_setting('server_version')", "version standby synchronous connections maxconns", "15 f . 1 1"},
 		{"SELECT format FROM head", "format", "2"},
 		{
 			"SELECT coalesce(revision", "revision identity origin actual floor emptied",

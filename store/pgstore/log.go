@@ -63,7 +63,12 @@ func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store
 		return appends.Seen{}, err
 	}
 	seen := w.checkpoint
-	if found != nil {
+	switch {
+	case found == nil:
+	case found.Position <= 0:
+		return appends.Seen{}, fmt.Errorf("append %s: %w: the server says that its position is %d; want at least 1", id,
+			store.ErrAmbiguous, found.Position)
+	default:
 		seen.Entry = store.Position(found.Position)
 		s.reaches(seen.Entry)
 	}
@@ -154,6 +159,9 @@ func (s *Store) readLog(ctx context.Context, after store.Position, last mark, li
 		entries = entries[:limit]
 	}
 	for _, e := range entries {
+		if err := store.ValidateEntry(e.ID, nil); err != nil {
+			return store.Batch{}, 0, callError(call, err)
+		}
 		batch.Entries = append(batch.Entries,
 			store.LogEntry{Position: store.Position(e.Position), ID: e.ID, Data: e.Data})
 	}
