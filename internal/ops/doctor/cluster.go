@@ -131,7 +131,7 @@ func (s Seen) status() calls.Status {
 	}
 	if s.Quorum != nil && s.Quorum.begun() {
 		q := s.Quorum.Status
-		q.Waiting = "" // doctor's own machine is none
+		q.Waiting = "" // it is about this process, which runs no machine
 		status.Quorum = &q
 	}
 	if s.Data != nil && (s.Quorum == nil || !s.Quorum.tellsOfItsDisk()) {
