@@ -1,5 +1,5 @@
 // Package firn makes unique, time-ordered 64-bit IDs ("snowflakes") in memory, faster
-// than it could read the clock for each, and safely under any clock.
+// than it could read the clock for each, and safely under any clock while it runs.
 //
 // An ID is a place in time:
 //

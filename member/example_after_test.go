@@ -38,6 +38,5 @@ func ExampleMember_Sequencer_after() {
 	fmt.Println(err)
 	// Output:
 	// greater: true
-	// every ID must exceed 1541815603606036480, and those of this definition do from 2037-08-25T14:24:45Z on; want an
-	// earlier epoch, more bits below the time, or another name
+	// every ID must exceed 1541815603606036480, and those of this definition do from 2037-08-25T14:24:45Z on; want an earlier epoch, more bits below the time, or another name
 }

@@ -155,7 +155,7 @@ func (p *program) joinTable(s calls.Status, owners bool) string {
 	return console.Table(columns, rows)
 }
 
-// What owner says where there is none.
+// What owner says of a pulse that names no process.
 const (
 	ownerNew     = "new: it has come or left a moment ago"
 	ownerUnknown = "unknown: the store does not answer"

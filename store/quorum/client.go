@@ -86,7 +86,7 @@ func (q *Quorum) connect() (*etcdstore.Store, error) {
 	}
 	servers := new(dialed)
 	return etcdstore.Open(etcdstore.Config{
-		Endpoints: endpoints, Follow: true, CallDeadline: callDeadline, Logger: q.log,
+		Endpoints: endpoints, Follow: true, CallDeadline: q.callDeadline, Logger: q.log,
 		DialOptions: append(slices.Clone(q.config.DialOptions),
 			// Our own dialer does TLS.
 			grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -105,7 +105,7 @@ func InUse(dir string) bool { return etcdserver.InUse(dir) }
 // CheckSystem returns why no process can keep data on this system, such as Windows, or nil.
 func CheckSystem() error { return etcdserver.CheckSystem() }
 
-// DirError is returned when a data directory can't be opened.
+// DirError is returned when a data directory can't be opened, or nothing can be served from it.
 type DirError struct{ Err error }
 
 func (e *DirError) Error() string { return e.Err.Error() }

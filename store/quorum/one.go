@@ -60,17 +60,19 @@ func (q *Quorum) runOne(ctx context.Context) error {
 	s := new(server)
 	var err error
 	if s.Server, err = q.disk.dir.Start(etcdserver.Config{Logger: q.log, Fatal: q.fatal}); err != nil {
-		return err
+		return &DirError{err}
 	}
 	defer s.Close()
 	starting, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	if err := s.Wait(starting); err != nil {
-		return fmt.Errorf("data directory %q: etcd is not ready after %v: %w", q.disk.dir.Path, startWithin, err)
+		return &DirError{
+			fmt.Errorf("data directory %q: etcd is not ready after %v: %w", q.disk.dir.Path, startWithin, err),
+		}
 	}
 	// only this process can reach the server, and has opened none yet
 	if err := endLeases(starting, s.Server); err != nil {
-		return fmt.Errorf("data directory %q: %w", q.disk.dir.Path, err)
+		return &DirError{fmt.Errorf("data directory %q: %w", q.disk.dir.Path, err)}
 	}
 	s.sample()
 	q.setServer(s)

@@ -149,6 +149,9 @@ type Quorum struct {
 	config Config
 	log    *slog.Logger
 	ring   *keyring.Ring
+
+	callDeadline time.Duration // how long a call of its clients waits for its answer
+
 	since  time.Time // there may be a cluster since then; zero: nobody knows
 	asker  *asker
 	lifeID string          // random
@@ -202,7 +205,7 @@ func New(c Config) (*Quorum, error) {
 
 func newQuorum(c Config) *Quorum {
 	q := &Quorum{
-		config: c, lifeID: newIdentity(), log: c.Logger, changed: make(chan struct{}),
+		config: c, callDeadline: callDeadline, lifeID: newIdentity(), log: c.Logger, changed: make(chan struct{}),
 		said: map[string]answer{}, doing: "it has not started yet",
 	}
 	q.asker = newAsker(q.connectFor)

@@ -13,7 +13,8 @@ import (
 )
 
 // A player plays the log: it follows it, applies each entry to the value and shows that to everybody, and does what the
-// value asks of this member. Start begins its goroutine, and nobody else has it: what it owns needs no lock.
+// value asks of this member. Start begins its goroutine, and nobody else has it but those that this starts, which use
+// only gone and rest: what it owns needs no lock.
 type player struct {
 	*Member
 	reading

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A registry has the sequencers that this member was ever attached to, and the goroutines that serve them, until the
-// member leaves. Its methods are safe for concurrent use.
+// A registry has the sequencers of this member, each until its goroutine ends, and those goroutines, until the member
+// leaves. Its methods are safe for concurrent use.
 type registry struct {
 	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
 

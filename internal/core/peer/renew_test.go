@@ -150,7 +150,7 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 	})
 }
 
-// A floor or a horizon that the clock reaches right after the driver has looked wakes the driver, too.
+// A floor or a horizon that the clock reaches right after the lane has looked wakes the lane, too.
 func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -164,7 +164,7 @@ func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 			l.status.Store(&st)
 			time.Sleep(2 * window) // past the horizon that the copy knows
 			if wait := l.untilNext(nil); wait > window/3 {
-				t.Errorf("a driver whose tenure is %v looks again in %v", phase, wait)
+				t.Errorf("a lane whose tenure is %v looks again in %v", phase, wait)
 			}
 		}
 	})

@@ -129,11 +129,13 @@ func (s Seen) status() calls.Status {
 	if s.Stored != nil && s.Stored.Status != nil {
 		status = *s.Stored.Status
 	}
-	if s.Data != nil {
-		status.Disk = s.Data.Room
-	}
 	if s.Quorum != nil && s.Quorum.begun() {
-		status.Quorum = &s.Quorum.Status
+		q := s.Quorum.Status
+		q.Waiting = "" // it is about this process, which runs no machine
+		status.Quorum = &q
+	}
+	if s.Data != nil && (s.Quorum == nil || !s.Quorum.tellsOfItsDisk()) {
+		status.Disk = s.Data.Room
 	}
 	if !slices.ContainsFunc(status.Sequencers, func(q calls.StatusSequencer) bool {
 		return q.Name == peer.DefaultSequencer

@@ -122,6 +122,22 @@ func TestWhyThereIsNoMajority(t *testing.T) {
 	}
 }
 
+// One of three machines is up, and knows no voter but itself. What this process waits for, which is no machine, is not
+// said.
+func TestOneOfThreeIsUp(t *testing.T) {
+	q := threeMachines()
+	q.Status.Majority, q.Status.Record, q.Status.Waiting = false, nil, "it has not started yet"
+	for i := range 2 {
+		q.Status.Machines[1+i] = quorum.Machine{Address: q.List[1+i], Err: syscall.ECONNREFUSED.Error()}
+	}
+	found := Seen{Now: now, Layout: healthy().Layout, Quorum: q}.cluster()
+	if len(found) != 1 || found[0].Level != Fail ||
+		found[0].Found != "This node gives no IDs: no majority of the machines of the quorum works yet" ||
+		!strings.HasPrefix(found[0].Do, "Start the machines that do not answer.") {
+		t.Errorf("found %+v", found)
+	}
+}
+
 func TestWhatIsHealthyIsOK(t *testing.T) {
 	found := Check(healthy())
 	if len(found) < 14 {

@@ -41,6 +41,13 @@ func (q *Quorum) seePort() Port {
 	return p
 }
 
+// tellsOfItsDisk reports whether the machine here says how much room its disk has.
+func (q *Quorum) tellsOfItsDisk() bool {
+	return slices.ContainsFunc(q.Status.Machines, func(m quorum.Machine) bool {
+		return m.Address == q.Self && m.Disk != nil
+	})
+}
+
 const farClock = time.Second
 
 // begun reports whether the quorum has begun to keep data, so that it is a problem where no majority works.

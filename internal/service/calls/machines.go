@@ -59,6 +59,7 @@ func EndsMajority(q *quorum.Status, m *quorum.Machine) (ends bool, left, voters 
 			left++
 		}
 	}
+	voters = max(voters, len(q.Record)) // a machine whose disk was emptied has no role, and counts until it is removed
 	return q.Majority && m != nil && m.Role == quorum.Voter && 2*left <= voters, left, voters
 }
 

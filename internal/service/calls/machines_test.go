@@ -65,6 +65,19 @@ func TestExpelKeepsTheMajority(t *testing.T) {
 	}
 }
 
+// A machine of the record that answers without data, as its disk was emptied, still counts for the majority.
+func TestEmptiedMachinesCount(t *testing.T) {
+	voter := func(address string) quorum.Machine { return quorum.Machine{Address: address, Role: quorum.Voter} }
+	q := &quorum.Status{
+		Majority: true, Record: []string{"a", "b", "c", "d", "e"},
+		Machines: []quorum.Machine{voter("a"), voter("b"), voter("c"), {Address: "d"}, {Address: "e"}},
+	}
+	q.Machines[3].Role, q.Machines[4].Role = "empty", "empty"
+	if ends, left, voters := calls.EndsMajority(q, &q.Machines[0]); !ends || left != 2 || voters != 5 {
+		t.Errorf("it ends: %v, %d of %d would be left; want true, 2 of 5", ends, left, voters)
+	}
+}
+
 // A machine is meant by its address, or by the name of its node if no other machine has told that.
 func TestMeantMachine(t *testing.T) {
 	q := quorum.Status{Machines: []quorum.Machine{

@@ -159,7 +159,10 @@ func (p *problems) noMajority(l missing) {
 	switch m, _ := p.own(); {
 	case l.answers():
 		if doing := p.status.Quorum.Waiting; doing != "" {
-			one.Cause += "; this machine is " + doing
+			one.Cause += "; this machine: " + doing
+		}
+		if mostSilent(p.status.Quorum.Machines) { // of whom nobody knows whether they are voters
+			one.Do = "Start the machines that do not answer."
 		}
 	case len(l.silent) > 0: // the network may be to blame, and other nodes be well
 		one.Do = "Start " + inWords(l.needed()) + " of them, or mend the network to them."
@@ -173,6 +176,17 @@ func (p *problems) noMajority(l missing) {
 	}
 	one.Effect, one.Cause = effect, one.Cause+more
 	p.add(one)
+}
+
+// mostSilent reports whether no majority of the machines answers.
+func mostSilent(machines []quorum.Machine) bool {
+	silent := 0
+	for _, m := range machines {
+		if m.Err != "" {
+			silent++
+		}
+	}
+	return 2*silent >= len(machines) && silent > 0
 }
 
 // over reports whether what any member has reserved is over, since the store has answered nobody for a window.

@@ -341,8 +341,8 @@ func TestProblems(t *testing.T) {
 				Machines: []quorum.Machine{{Address: "m1:7420"}, {Address: "m2:7420", Err: "no answer"}},
 			}}
 		}, []string{
-			"error quorum: This node gives no IDs: no majority of the machines of the quorum works yet; this machine " +
-				"is waiting for m2:7420 []",
+			"error quorum: This node gives no IDs: no majority of the machines of the quorum works yet; this " +
+				"machine: waiting for m2:7420 []",
 		}},
 		"several of a kind": {all(gone(1), gone(2)), []string{
 			"warning gone: ids-2 is gone since 11:59:41Z: its pulse has ended, and it is still in the cluster; the " +

@@ -43,6 +43,9 @@ func (n *Node) use(q quorumPart) {
 	n.quorum = q
 	n.open = func(ctx context.Context) (Store, error) {
 		s, err := q.Open(ctx)
+		if _, ok := errors.AsType[*quorum.DirError](err); ok {
+			return nil, &SettingError{"data-dir", err}
+		}
 		if err != nil {
 			return nil, err
 		}

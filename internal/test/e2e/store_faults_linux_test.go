@@ -270,7 +270,7 @@ var faults = []fault{
 	}},
 	{"connections are reset in the middle of transactions", 15 * time.Second, false, func(s *scene) {
 		s.proxy.Inspect(func(_ proxytest.Direction, data []byte) proxytest.Fate {
-			if len(data) < 100 || rand.IntN(10) > 0 {
+			if len(data) < 100 || rand.IntN(20) > 0 {
 				return proxytest.Forward
 			}
 			s.reset.Add(1)

@@ -80,7 +80,7 @@ var clocks = []mutant{
 		"./internal/core/clocks", judged,
 	},
 	{
-		"a node ID is claimed whatever the clock", "internal/core/peer/driver.go",
+		"a node ID is claimed whatever the clock", "internal/core/peer/lane.go",
 		"	if err := l.m.checkClock(ctx); err != nil {",
 		"	if err := l.m.checkClock(ctx); err != nil && l == nil {",
 		"./internal/core/peer", "^TestAWrongClockJoins$",

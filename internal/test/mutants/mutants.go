@@ -15,87 +15,87 @@ const (
 // against the exploration of the protocol, and against the tests of what runs it.
 var mutants = []mutant{
 	{
-		"report after use: the bound moves before the answer", "internal/core/fence/state.go",
+		"report after use: the bound moves before the answer", "internal/core/fence/step.go",
 		"	case Due:\n		return s, due(s, e, l)\n",
 		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n" +
 			"		return s, a\n",
 		"./internal/core/fence", explored,
 	},
 	{
-		"the floor is ignored", "internal/core/fence/state.go",
+		"the floor is ignored", "internal/core/fence/step.go",
 		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
 		"./internal/core/fence", explored,
 	},
 	{
-		"no step of the model: the bound moves before the answer", "internal/core/fence/state.go",
+		"no step of the model: the bound moves before the answer", "internal/core/fence/step.go",
 		"	case Due:\n		return s, due(s, e, l)\n",
 		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n" +
 			"		return s, a\n",
 		"./internal/core/fence", modelled,
 	},
 	{
-		"no step of the model: the floor is ignored", "internal/core/fence/state.go",
+		"no step of the model: the floor is ignored", "internal/core/fence/step.go",
 		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
 		"./internal/core/fence", modelled,
 	},
 	{
-		"no step of the model: a release before the generator has stopped", "internal/core/fence/state.go",
+		"no step of the model: a release before the generator has stopped", "internal/core/fence/step.go",
 		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
 		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/core/fence", modelled,
 	},
 	{
-		"no step of the model: a write expects no version", "internal/core/fence/state.go",
+		"no step of the model: a write expects no version", "internal/core/fence/step.go",
 		"Write{IfLive: s.Live, IfReported: s.Reported}", "Write{IfLive: s.Live}",
 		"./internal/core/fence", modelled,
 	},
 	{
-		"no step of the model: another owner's version is taken for the own", "internal/core/fence/state.go",
+		"no step of the model: another owner's version is taken for the own", "internal/core/fence/step.go",
 		"	if v.ReportedMine {\n		s.Reported = v.Reported", "	if true {\n		s.Reported = v.Reported",
 		"./internal/core/fence", modelled,
 	},
 	{
-		"no step of the model: a copy's version is taken for the own", "internal/core/fence/state.go",
+		"no step of the model: a copy's version is taken for the own", "internal/core/fence/step.go",
 		"	if v.ReportedMine {\n		s.Reported = v.Reported",
 		"	if v.ReportedMine || v.ReportedCopy {\n		s.Reported = v.Reported",
 		"./internal/core/fence", modelled,
 	},
 	{
-		"no line of a journal: the bound moves before the answer", "internal/core/fence/state.go",
+		"no line of a journal: the bound moves before the answer", "internal/core/fence/step.go",
 		"	case Due:\n		return s, due(s, e, l)\n",
 		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n" +
 			"		return s, a\n",
 		"./internal/core/fence", journals,
 	},
 	{
-		"no line of a journal: the floor is ignored", "internal/core/fence/state.go",
+		"no line of a journal: the floor is ignored", "internal/core/fence/step.go",
 		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
 		"./internal/core/fence", journals,
 	},
 	{
-		"no line of a journal: a release before the generator has stopped", "internal/core/fence/state.go",
+		"no line of a journal: a release before the generator has stopped", "internal/core/fence/step.go",
 		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
 		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/core/fence", journals,
 	},
 	{
-		"no line of a journal: a write expects no version", "internal/core/fence/state.go",
+		"no line of a journal: a write expects no version", "internal/core/fence/step.go",
 		"Write{IfLive: s.Live, IfReported: s.Reported}", "Write{IfLive: s.Live}",
 		"./internal/core/fence", journals,
 	},
 	{
-		"in a world: the floor is ignored", "internal/core/fence/state.go",
+		"in a world: the floor is ignored", "internal/core/fence/step.go",
 		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
 		"./internal/test/worlds", "^TestWorlds$",
 	},
 	{
-		"in a world: released before the generator has stopped", "internal/core/fence/state.go",
+		"in a world: released before the generator has stopped", "internal/core/fence/step.go",
 		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
 		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/test/worlds", "^TestWorlds$",
 	},
 	{
-		"a claim reserves a window beyond a floor that is ahead", "internal/core/fence/state.go",
+		"a claim reserves a window beyond a floor that is ahead", "internal/core/fence/step.go",
 		"max(e.Now+l.Window, s.Floor)", "max(e.Now, s.Floor) + l.Window",
 		"./internal/core/fence", explored,
 	},
@@ -106,12 +106,12 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestAClaimThatWaitsIsExtended$",
 	},
 	{
-		"a write in doubt counts as failed, but raises the horizon", "internal/core/fence/state.go",
+		"a write in doubt counts as failed, but raises the horizon", "internal/core/fence/step.go",
 		"	case Doubt:\n", "	case Doubt:\n		s.Horizon += l.Window\n",
 		"./internal/core/fence", explored,
 	},
 	{
-		"released before the generator has stopped", "internal/core/fence/state.go",
+		"released before the generator has stopped", "internal/core/fence/step.go",
 		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n",
 		"			s.Phase, s.End = Releasing, s.Floor\n",
 		"./internal/core/fence", explored,
@@ -163,7 +163,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestACopyThatWasAwayEndsNoSession$",
 	},
 	{
-		"a copy's write is taken for another owner's", "internal/core/fence/state.go",
+		"a copy's write is taken for another owner's", "internal/core/fence/step.go",
 		"		s.Copied = v.ReportedCopy\n		switch {\n", "		switch {\n",
 		"./internal/core/fence", "^TestACopyOfAProcess$",
 	},
@@ -179,23 +179,23 @@ var mutants = []mutant{
 		"./internal/core/fence", "^TestACopyOfAProcess$",
 	},
 	{
-		"in a world with a copy: its horizon is taken for the own", "internal/core/fence/state.go",
+		"in a world with a copy: its horizon is taken for the own", "internal/core/fence/step.go",
 		"		if v.ReportedMine {\n			s.Horizon = max",
 		"		if v.ReportedMine || v.ReportedCopy {\n			s.Horizon = max",
 		"./internal/core/fence", explored,
 	},
 	{
-		"another owner's horizon is taken for the own", "internal/core/fence/state.go",
+		"another owner's horizon is taken for the own", "internal/core/fence/step.go",
 		"		if v.ReportedMine {\n			s.Horizon = max", "		if true {\n			s.Horizon = max",
 		"./internal/core/fence", explored,
 	},
 	{
-		"a release goes below the floor", "internal/core/fence/state.go",
+		"a release goes below the floor", "internal/core/fence/step.go",
 		"s.End = max(e.End, s.Floor)", "s.End = e.End",
 		"./internal/core/fence", fenced,
 	},
 	{
-		"a horizon follows any step of the clock", "internal/core/fence/state.go",
+		"a horizon follows any step of the clock", "internal/core/fence/step.go",
 		"min(e.Now+l.Window, s.Horizon+e.Elapsed+l.MaxStep)", "e.Now + l.Window",
 		"./internal/core/fence", fenced,
 	},
@@ -286,12 +286,12 @@ var mutants = []mutant{
 		".", "SteadyClock",
 	},
 	{
-		"the successor's generator begins before the floor", "internal/core/peer/driver.go",
+		"the successor's generator begins before the floor", "internal/core/peer/lane.go",
 		"firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound", "firn.WithBound",
 		"./internal/core/peer", "^TestIDsAscendAcrossNodeIDs$",
 	},
 	{
-		"a new node ID makes IDs below the old one's last", "internal/core/peer/driver.go",
+		"a new node ID makes IDs below the old one's last", "internal/core/peer/lane.go",
 		"later(t.fence.Floor(), used)", "t.fence.Floor()",
 		"./internal/core/peer", "^TestIDsAscendAcrossNodeIDs$",
 	},
@@ -874,7 +874,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "OtherRegion",
 	},
 	{
-		"a node ID of another region is claimed", "internal/core/peer/driver.go",
+		"a node ID of another region is claimed", "internal/core/peer/lane.go",
 		"err != nil || !nodes.Holds(l.looked.node) {", "err != nil || false && !nodes.Holds(l.looked.node) {",
 		"./internal/core/peer", "AnotherRegion",
 	},
@@ -1050,7 +1050,7 @@ var mutants = []mutant{
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"a generator is made once its floor is reached", "internal/core/peer/driver.go",
+		"a generator is made once its floor is reached", "internal/core/peer/lane.go",
 		"!now.Add(early).Before(", "!now.Before(",
 		"./internal/core/peer", "TestNoCallFallsBetweenTenures",
 	},
@@ -1120,7 +1120,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "TestScatteredAndPlainGenerationsDoNotMix",
 	},
 	{
-		"ticks begin at 0 whatever the definition says", "internal/core/peer/driver.go",
+		"ticks begin at 0 whatever the definition says", "internal/core/peer/lane.go",
 		"if l.definition.RandomStart {", "if false {",
 		"./internal/core/peer", "TestRandomStartIsOfTheDefinition",
 	},
@@ -1186,12 +1186,12 @@ var mutants = []mutant{
 		"./internal/core/peer", "CreatedAgain",
 	},
 	{
-		"node IDs are claimed for a generation that is over", "internal/core/peer/driver.go",
+		"node IDs are claimed for a generation that is over", "internal/core/peer/lane.go",
 		"[]store.Condition{l.guard, floored}", "[]store.Condition{floored}",
 		"./internal/core/peer", "ComesLate",
 	},
 	{
-		"a member claims on a store that has lost a horizon of its own", "internal/core/peer/driver.go",
+		"a member claims on a store that has lost a horizon of its own", "internal/core/peer/lane.go",
 		"err = l.m.checkKept(ctx)", "err = nil",
 		"./internal/core/peer", "LooksForALoss",
 	},
@@ -1206,7 +1206,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "OnlyHorizonsAreLost",
 	},
 	{
-		"a claim omits its condition on the floor", "internal/core/peer/driver.go",
+		"a claim omits its condition on the floor", "internal/core/peer/lane.go",
 		"[]store.Condition{l.guard, floored}", "[]store.Condition{l.guard, floored}[:1]",
 		"./internal/core/peer", "DoesNotKnowTheFloor",
 	},
@@ -1625,7 +1625,7 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestANodeIDIsMoved$",
 	},
 	{
-		"a node ID that becomes free waits for the next attempt to claim it", "internal/core/peer/driver.go",
+		"a node ID that becomes free waits for the next attempt to claim it", "internal/core/peer/lane.go",
 		"l.whenFree(ctx, err)", "l.whenFree(ctx, nil)",
 		"./internal/core/peer", "^TestANodeIDIsClaimedOnceItIsFree$",
 	},

@@ -102,7 +102,7 @@ func TellOver(t testing.TB, service *memstore.Service, id string, log ...cluster
 		_ = f.Store.Close()
 		_ = f.all.Close()
 	})
-	until(t, m, func() bool { return m.ID() == id })
+	until(t, m, func() bool { return m.ID() == id && f.told.plays.Load() })
 	f.Apply(log...)
 	return f
 }

@@ -293,7 +293,7 @@ func (l *tail) read(from io.Reader) {
 	for lines.Scan() {
 		l.mu.Lock()
 		l.lines = append(l.lines, lines.Text())
-		l.lines = l.lines[max(0, len(l.lines)-10):]
+		l.lines = l.lines[max(0, len(l.lines)-40):]
 		l.mu.Unlock()
 	}
 }
