@@ -24,7 +24,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/internal/place"
@@ -90,53 +89,6 @@ type Config struct {
 	Fatal func(error)
 }
 
-// Status is what a process knows of the quorum at one moment.
-type Status struct {
-	// identity of the cluster; empty: none is formed, as far as this process knows
-	Cluster string `json:"cluster"`
-	Self    string `json:"self"` // address of this machine; empty: it is a client, or a quorum of one
-	// what this process waits for before it can use the store; empty: nothing
-	Waiting  string `json:"waiting,omitempty"`
-	Majority bool   `json:"majority"` // a majority of the voters can be reached, and works
-	// addresses of the machines that should be the voters, ordered; empty: unknown
-	Record   []string  `json:"record"`
-	Machines []Machine `json:"machines"` // ordered by address, which that of a quorum of one lacks
-}
-
-// Machine is one machine of the quorum, as the process that was asked sees it.
-type Machine struct {
-	Address string `json:"address"`
-	Node    string `json:"node,omitempty"` // the name of the node in its process; empty: unknown
-	// why it can't be reached; the other fields are then what was known last
-	Err     string `json:"error,omitempty"`
-	Role    Role   `json:"role"`
-	Leader  bool   `json:"leader"`
-	Index   uint64 `json:"index"`    // the last entry of etcd's log that it has applied
-	Behind  uint64 `json:"behind"`   // how many entries fewer than the leader
-	Size    int64  `json:"size"`     // bytes of its database
-	InUse   int64  `json:"in_use"`   // bytes of it that hold data
-	LogSize int64  `json:"log_size"` // bytes of its log
-	Version string `json:"version"`  // of the program
-	Etcd    string `json:"etcd"`     // version of the etcd server in it
-	// how far its clock is ahead of this machine's, give or take half of RoundTrip
-	Clock     time.Duration `json:"clock_ns"`
-	RoundTrip time.Duration `json:"rtt_ns"`          // how long it took to answer
-	Sync      time.Duration `json:"fsync_ns"`        // how long its disk took to sync the latest small write
-	Disk      *space.Room   `json:"disk,omitempty"`  // where its data is; nil: unknown
-	Doing     string        `json:"doing,omitempty"` // what it waits for or is at, in words; empty: nothing
-}
-
-// Role is what a machine is to the quorum.
-type Role string
-
-// The roles of a machine.
-const (
-	Voter   Role = "voter"
-	Learner Role = "learner" // catches up, and becomes a voter by itself
-	Empty   Role = "empty"   // keeps no data yet
-	Removed Role = "removed" // was one of the quorum, and is not any more
-)
-
 // Store is a client of the quorum. Its Close ends the client, and not the server in this process.
 type Store interface {
 	store.Store
@@ -146,20 +98,18 @@ type Store interface {
 // Quorum is this process's part in a quorum. Make it with New or One, and call Start once. Its methods are safe for
 // concurrent use.
 type Quorum struct {
-	config Config
-	log    *slog.Logger
-	ring   *keyring.Ring
-
-	callDeadline time.Duration // how long a call of its clients waits for its answer
-
-	since  time.Time // there may be a cluster since then; zero: nobody knows
-	asker  *asker
-	lifeID string          // random
-	life   context.Context // ends at Close
-	end    context.CancelFunc
-	dead   context.Context // ends at Kill
-	die    context.CancelFunc
-	parts  sync.WaitGroup // goroutines
+	config       Config
+	log          *slog.Logger
+	ring         *keyring.Ring
+	since        time.Time // there may be a cluster since then; zero: nobody knows
+	asker        *asker
+	callDeadline time.Duration   // how long a call of its clients waits for its answer
+	lifeID       string          // random
+	life         context.Context // ends at Close
+	end          context.CancelFunc
+	dead         context.Context // ends at Kill
+	die          context.CancelFunc
+	parts        sync.WaitGroup // goroutines
 
 	// These belong to run.
 	decided string  // what plan.Decide said last
