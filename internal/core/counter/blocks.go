@@ -151,6 +151,21 @@ func (b *Blocks) until(ctx context.Context, n int64, done func() bool) error {
 	}
 }
 
+// Ready returns the error that a caller would get at once, or nil.
+func (b *Blocks) Ready() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current.Load()
+	switch {
+	case b.stopped != nil:
+		return b.stopped
+	case r.used.Load() < r.size || len(b.next) > 0:
+		return nil
+	default:
+		return b.failing
+	}
+}
+
 // Demand is what the size of the next block follows.
 type Demand struct {
 	Given int64 // how many numbers were given so far

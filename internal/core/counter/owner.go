@@ -124,6 +124,9 @@ func (o *Owner) Lost() bool {
 	return phase == Losing || phase == Lost
 }
 
+// Ready returns why the next caller gets no number, or nil.
+func (o *Owner) Ready() error { return o.blocks.Ready() }
+
 // Lose stops the use, since the store has lost data. The caller then changes the store's era, see Tell, and calls Told.
 func (o *Owner) Lose() { o.step(Lose{}) }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Counter gives the numbers of one counter. Member.EnsureCounter and Member.Counter return one. It needs no node ID and
+// Counter gives the numbers of one counter. Member.EnsureCounter and Member.OpenCounter return one. It needs no node ID and
 // no clock, and does not attach: it claims blocks of numbers when callers need them. Its methods are safe for
 // concurrent use.
 type Counter struct {
@@ -42,27 +42,38 @@ const lostEvery = time.Second
 //
 // The errors are those of EnsureSequencer, and a *KindError when a sequencer of another kind had the name.
 func (m *Member) EnsureCounter(ctx context.Context, name string, d cluster.Definition) (*Counter, error) {
-	if d.Kind != cluster.Counter {
-		return nil, &KindError{Name: name, Is: d.Kind, Wanted: cluster.Counter}
+	if err := mustBe(name, d, cluster.Counter); err != nil {
+		return nil, err
 	}
-	v, _, err := m.create(ctx, name, d)
+	v, _, err := m.create(ctx, name, d, false)
 	if err != nil {
 		return nil, err
 	}
 	return m.counter(name, v, true)
 }
 
-// Counter returns the handle of a counter that exists. ErrNoSequencer is returned when the log, read to its end, has
-// none of this name, a *KindError when it is no counter, and other errors when ctx or the member has ended.
-func (m *Member) Counter(ctx context.Context, name string) (*Counter, error) {
-	v, err := m.latest(ctx, name)
+// OpenCounter returns the handle of a counter that exists; names that don't exist cost the store as little as with Lookup.
+// ErrNoSequencer is returned when there is none of this name, a *KindError when it is no counter, and other errors when
+// ctx or the member has ended.
+func (m *Member) OpenCounter(ctx context.Context, name string) (*Counter, error) {
+	if c, ok := m.Counter(name); ok && c.created.Load() != 0 {
+		return c, nil
+	}
+	v, err := m.find(ctx, name)
+	if err == nil {
+		err = mustBe(name, v.Definition(), cluster.Counter)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if kind := v.Definition().Kind; kind != cluster.Counter {
-		return nil, &KindError{Name: name, Is: kind, Wanted: cluster.Counter}
-	}
 	return m.counter(name, v, false)
+}
+
+// Counter returns the handle of a counter if this member has one that has not ended, and false otherwise. It does not
+// ask the store.
+func (m *Member) Counter(name string) (*Counter, bool) {
+	c := m.counters.find(name)
+	return c, c != nil && c.ctx.Err() == nil
 }
 
 func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Counter, error) {
@@ -82,6 +93,7 @@ func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Count
 		return nil, errHasLeft
 	}
 	m.counters.all[name] = c
+	m.counters.show()
 	return c, nil
 }
 
@@ -145,8 +157,27 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotReady, err)
 }
 
-// Detach ends the handle, and returns when what it had not given is given back, or ctx ends. Member.Counter then
-// returns another one.
+// FillAfter is Fill: numbers exceed those that this member gave before, and no others.
+func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error { return c.Fill(ctx, ids) }
+
+// Ready returns nil when the member gives numbers, or claims some as soon as a caller needs them. The error is that of
+// Next.
+func (c *Counter) Ready() error {
+	err := context.Cause(c.ctx)
+	if err == nil {
+		err = c.owner.Load().Ready()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
+	return nil
+}
+
+// NodeIDs returns none: a counter needs no node ID.
+func (c *Counter) NodeIDs() []int64 { return nil }
+
+// Detach ends the handle, and returns when what it had not given is given back, or ctx ends. Member.OpenCounter
+// then returns another one.
 func (c *Counter) Detach(ctx context.Context) error {
 	c.end(ErrDetached)
 	for tries := 0; ; tries++ {
@@ -231,6 +262,7 @@ func (c *Counter) remove() {
 	defer c.m.counters.mu.Unlock()
 	if c.m.counters.all[c.name] == c {
 		delete(c.m.counters.all, c.name)
+		c.m.counters.show()
 	}
 }
 

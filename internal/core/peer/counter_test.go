@@ -116,7 +116,7 @@ func TestMembersGiveDenseNumbers(t *testing.T) {
 		if _, err := a.Next(t.Context()); !errors.Is(err, ErrNotReady) || !errors.Is(err, errLeft) {
 			t.Errorf("%v after it has left", err)
 		}
-		if _, err := nodes[0].mem.Load().Counter(t.Context(), "invoices"); !errors.Is(err, errLeft) {
+		if _, err := nodes[0].mem.Load().OpenCounter(t.Context(), "invoices"); !errors.Is(err, errLeft) {
 			t.Errorf("%v after it has left", err)
 		}
 		w.gives(b, 6, 12)
@@ -126,7 +126,7 @@ func TestMembersGiveDenseNumbers(t *testing.T) {
 		if _, err := b.Next(t.Context()); !errors.Is(err, ErrDetached) {
 			t.Errorf("%v after it has detached", err)
 		}
-		again, err := nodes[1].mem.Load().Counter(t.Context(), "invoices")
+		again, err := nodes[1].mem.Load().OpenCounter(t.Context(), "invoices")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestACounterIsDestroyed(t *testing.T) {
 		_, err := nodes[0].mem.Load().EnsureSequencer(t.Context(), "invoices", cluster.Define(layout))
 		const want = `the sequencer "invoices" that was destroyed was a counter, and this one is a snowflake: an ID ` +
 			"could come again; want another name"
-		if err == nil || err.Error() != want || reason.Of(err) != "unfit" {
+		if err == nil || err.Error() != want || reason.Of(err) != "refused" {
 			t.Errorf("%v, want %s", err, want)
 		}
 	})
@@ -219,7 +219,7 @@ func TestKindsThatDoNotGoTogether(t *testing.T) {
 				return err
 			},
 			`the sequencer "default" is a snowflake; want a counter`: func() error {
-				_, err := m.Counter(t.Context(), "default")
+				_, err := m.OpenCounter(t.Context(), "default")
 				return err
 			},
 			`resume: the sequencer "default" is a snowflake; want a counter`: func() error {
@@ -245,7 +245,7 @@ func TestKindsThatDoNotGoTogether(t *testing.T) {
 				return err
 			},
 			`no such sequencer`: func() error {
-				_, err := m.Counter(t.Context(), "nothing")
+				_, err := m.OpenCounter(t.Context(), "nothing")
 				return err
 			},
 			`a counter after 9 to at most 9`: func() error {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/retry"
@@ -16,9 +17,22 @@ import (
 
 // counters are those of a member by their names. Their methods are safe for concurrent use.
 type counters struct {
-	mu  sync.Mutex
+	found atomic.Pointer[map[string]*Counter] // an immutable copy of all; nil: none
+
+	mu  sync.Mutex // guards all
 	all map[string]*Counter
 }
+
+// find returns the counter of a name, and nil if there is none.
+func (c *counters) find(name string) *Counter {
+	if found := c.found.Load(); found != nil { // without a lock: every call for a number runs this
+		return (*found)[name]
+	}
+	return nil
+}
+
+// show has find see a change. mu is held.
+func (c *counters) show() { c.found.Store(new(maps.Clone(c.all))) }
 
 func (c *counters) list() []*Counter {
 	c.mu.Lock()
@@ -84,7 +98,7 @@ func (p *player) forgetCounters() {
 // not given again: its record is raised before anybody claims.
 func (c *Counter) createAgain(ctx context.Context) {
 	for tries := 0; c.m.Wait(ctx) == nil && c.created.Load() == 0; tries++ {
-		q, _, err := c.m.create(ctx, c.name, c.definition)
+		q, _, err := c.m.create(ctx, c.name, c.definition, false)
 		if err == nil && c.adopt(q) {
 			c.poke()
 			return
@@ -109,15 +123,15 @@ func (m *Member) abandonCounters() {
 }
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
-// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by Counter, and a
+// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, and a
 // *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved.
 func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
 	v, err := m.latest(ctx, name)
+	if err == nil {
+		err = mustBe(name, v.Definition(), cluster.Counter)
+	}
 	if err != nil {
 		return err
-	}
-	if kind := v.Definition().Kind; kind != cluster.Counter {
-		return &KindError{Name: name, Is: kind, Wanted: cluster.Counter}
 	}
 	doubt := false
 	err = m.insist(ctx, "can't resume a counter at present", func() error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/internal/core/attachment"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 )
 
 // EnsureSequencer creates a sequencer unless it exists, attaches to it, and waits for the outcome: this member
@@ -19,10 +20,10 @@ import (
 // stay too small for long, firn.ErrLifetime when the layout's time is over or has not begun, and other errors when the
 // definition is not valid, or when ctx or the member has ended.
 func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
-	if err := m.options.ValidateFor(name, d); err != nil {
+	if err := mustBe(name, d, cluster.Snowflake); err != nil {
 		return nil, err
 	}
-	v, _, err := m.create(ctx, name, d)
+	v, _, err := m.create(ctx, name, d, false)
 	if err != nil {
 		return nil, err
 	}
@@ -73,16 +74,14 @@ func (m *Member) attachIf(ctx context.Context, name string, look func(context.Co
 	return m.attach(ctx, name, v)
 }
 
-// Create creates a sequencer without attaching to it, and reports whether it is new. A *cluster.QuotaError is returned
+// Create creates a sequencer without attaching to it, and reports whether it is new. It is for an operator, who knows
+// that a counter of this name has given no numbers which the store has lost. A *cluster.QuotaError is returned
 // when it is, and one of the quotas is reached; the log decides that, so no two members exceed one together. The other
 // errors are those of EnsureSequencer.
 func (m *Member) Create(ctx context.Context, name string, d cluster.Definition,
 	quotas ...cluster.Quota,
 ) (created bool, err error) {
-	if err := m.options.ValidateFor(name, d); err != nil {
-		return false, err
-	}
-	_, created, err = m.create(ctx, name, d, quotas...)
+	_, created, err = m.create(ctx, name, d, true, quotas...)
 	return created, err
 }
 
@@ -99,15 +98,16 @@ func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 	return s, s != nil && !s.status.Load().destroyed()
 }
 
-// create makes sure that the sequencer exists with this definition, and reports whether it is new.
-func (m *Member) create(ctx context.Context, name string, d cluster.Definition,
+// create makes sure that the sequencer exists with this definition, and reports whether it is new. Founds says that the
+// numbers of a counter that is new may begin.
+func (m *Member) create(ctx context.Context, name string, d cluster.Definition, founds bool,
 	quotas ...cluster.Quota,
 ) (cluster.Sequencer, bool, error) {
 	var none cluster.Sequencer
 	if err := cluster.CheckName(name); err != nil {
 		return none, false, err
 	}
-	if err := m.options.validateFor(name, d); err != nil {
+	if err := m.options.ValidateFor(name, d); err != nil {
 		return none, false, err
 	}
 	if s, ok := m.Sequencer(name); ok && s.definition.Equal(d) {
@@ -127,7 +127,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition,
 		if err := c.Check(v); err != nil {
 			return none, false, err
 		}
-		if early := m.checkNew(ctx, name, d); early != nil {
+		if early := m.checkNew(ctx, name, d, founds); early != nil {
 			if v, err = m.catchUp(ctx); err == nil {
 				if _, ok := v.Sequencer(name); ok { // it was created meanwhile: the horizons are its own
 					continue
@@ -166,7 +166,7 @@ func (m *Member) beforeCreate(ctx context.Context, c cluster.CreateSequencer) (c
 	return m.catchUp(ctx)
 }
 
-// creates returns the command that creates a sequencer which ValidateFor allows, or a counter.
+// creates returns the command that creates a sequencer which ValidateFor allows.
 func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quota) cluster.CreateSequencer {
 	start := int64(0)
 	if nodes, _ := m.options.Region.Nodes(d); nodes.Size() > 0 {
@@ -179,7 +179,7 @@ func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quo
 }
 
 // checkNew refuses a definition that could make no ID now.
-func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition) error {
+func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition, founds bool) error {
 	warning, err := d.Check(m.now())
 	if err != nil {
 		return fmt.Errorf("the sequencer %q: %w", name, err)
@@ -192,8 +192,13 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 		if err == nil {
 			err = i.checkKind(name, d)
 		}
-		if err != nil || d.Kind == cluster.Counter {
+		switch {
+		case err != nil:
 			return err
+		case d.Kind == cluster.Counter && founds:
+			return counter.Found(ctx, m.store, counter.Key(name))
+		case d.Kind == cluster.Counter:
+			return nil
 		}
 		horizon, _, err := m.horizons(ctx, name)
 		if err != nil {
@@ -206,6 +211,9 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 
 // attach has the player attach the member to this sequencer.
 func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (*Sequencer, error) {
+	if err := mustBe(name, v.Definition(), cluster.Snowflake); err != nil {
+		return nil, err
+	}
 	if err := m.options.ValidateFor(name, v.Definition()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}

@@ -111,7 +111,15 @@ func (e *KindError) Error() string {
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.
-func (*KindError) Reason() string { return "unfit" }
+func (*KindError) Reason() string { return "refused" }
+
+// mustBe returns a *KindError when a sequencer is not of a kind.
+func mustBe(name string, d cluster.Definition, wanted cluster.Kind) error {
+	if d.Kind != wanted {
+		return &KindError{Name: name, Is: d.Kind, Wanted: wanted}
+	}
+	return nil
+}
 
 // EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and
 // the IDs of earlier generations. They will only far in the future, or never.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/floor"
-	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/fence"
@@ -126,17 +125,8 @@ func (o Options) window(d cluster.Definition) time.Duration {
 	return min(d.Window, o.Window)
 }
 
-// ValidateFor is Validate, and also checks the options against the definition of a sequencer that is no counter.
+// ValidateFor is Validate, and also checks the options against a sequencer's definition.
 func (o Options) ValidateFor(name string, d cluster.Definition) error {
-	if d.Kind == cluster.Counter {
-		return reason.With("unfit",
-			fmt.Errorf("the sequencer %q is a counter, of which this version gives no numbers; want a snowflake", name))
-	}
-	return o.validateFor(name, d)
-}
-
-// validateFor is ValidateFor, also for counters.
-func (o Options) validateFor(name string, d cluster.Definition) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}

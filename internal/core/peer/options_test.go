@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 )
 
@@ -34,13 +33,5 @@ func TestLimitsOfOptions(t *testing.T) {
 	}
 	if d.Window++; d.Validate() == nil {
 		t.Errorf("a sequencer may have a window of %v", d.Window)
-	}
-}
-
-func TestAMemberCreatesNoCounterYet(t *testing.T) {
-	err := Options{}.ValidateFor("invoices", cluster.Definition{Kind: cluster.Counter})
-	const why = `the sequencer "invoices" is a counter, of which this version gives no numbers; want a snowflake`
-	if err == nil || err.Error() != why || reason.Of(err) != "unfit" {
-		t.Errorf("%v (%q), want %s", err, reason.Of(err), why)
 	}
 }

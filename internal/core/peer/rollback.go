@@ -203,7 +203,7 @@ func (s *Sequencer) createAgain(ctx context.Context) {
 		if st := s.status.Load(); st.created > 0 || st.destroyed() {
 			return
 		}
-		q, _, err := s.m.create(ctx, s.name, s.definition)
+		q, _, err := s.m.create(ctx, s.name, s.definition, false)
 		if err == nil && s.adopt(q) {
 			s.m.poke()
 			return

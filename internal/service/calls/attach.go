@@ -22,6 +22,9 @@ func (s *Service) find(name string) (Issuer, error) {
 	if q, ok := s.member.Sequencer(name); ok {
 		return q, nil
 	}
+	if c, ok := s.member.Counter(name); ok {
+		return c, nil
+	}
 	if err := s.member.Ready(); err != nil {
 		return nil, err
 	}
@@ -67,6 +70,9 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 			return q, nil
 		}
 	}
+	if _, ok := s.member.Counter(name); ok {
+		return nil, why
+	}
 	if err := cluster.CheckName(name); err != nil {
 		return nil, Input(err)
 	}
@@ -75,19 +81,35 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 		forbidden = errNoAutoAttach
 	}
 	if forbidden != nil {
-		if _, err := s.member.Lookup(ctx, name); err != nil {
+		q, err := s.member.Lookup(ctx, name)
+		if err != nil {
 			return nil, err
+		}
+		if q.Definition().Kind == cluster.Counter {
+			return s.open(ctx, name)
 		}
 		return nil, &detachedError{name, forbidden}
 	}
 	q, err := s.attachTo(ctx, name, s.member.AttachOnDemand)
+	other, isOther := errors.AsType[*peer.KindError](err)
 	switch {
+	case isOther && other.Is == cluster.Counter:
+		return s.open(ctx, name)
 	case errors.Is(err, peer.ErrExplicit):
 		return nil, &detachedError{name, peer.ErrExplicit}
 	case err != nil:
 		return nil, err
 	}
 	return q, nil
+}
+
+// open returns the issuer of a counter's numbers: every member may give them.
+func (s *Service) open(ctx context.Context, name string) (Issuer, error) {
+	c, err := s.member.OpenCounter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // attachTo attaches to a sequencer, and waits until the member may use a node ID, or knows that it won't get one

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/codes"
@@ -119,7 +121,7 @@ func (c *call) fill(ctx context.Context, m Issuer) error {
 	l, leave := c.turns.enter(c.name)
 	defer leave()
 	nodes, rate := rateOf(m)
-	most := int(min(max(c.definition.IDLayout().Rate()*turnTime.Seconds(), 1), piece))
+	most := int(min(max(rate/float64(nodes)*turnTime.Seconds(), 1), piece))
 	for c.Len() < c.wants {
 		n := min(c.wants-c.Len(), most)
 		takes := time.Duration(float64(n) / (rate * (1 - leftShare)) * float64(time.Second))
@@ -196,16 +198,22 @@ func (s *Service) fromHere(ctx context.Context, who *auth.Caller, name string, g
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, peer.ErrNotReady) {
-		_, rate := rateOf(m)
-		return &busyError{s.timeout, rate}
+		if _, rate := rateOf(m); !math.IsInf(rate, 1) {
+			return &busyError{s.timeout, rate}
+		}
 	}
 	return err
 }
 
-// rateOf returns under how many node IDs an issuer makes IDs, at least 1, and how many a second.
+// rateOf returns under how many node IDs an issuer makes IDs, at least 1, and how many a second at most: a counter any
+// number.
 func rateOf(m Issuer) (nodes int, rate float64) {
+	d := m.Definition()
+	if d.Kind == cluster.Counter {
+		return 1, math.Inf(1)
+	}
 	nodes = max(len(m.NodeIDs()), 1)
-	return nodes, float64(nodes) * m.Definition().IDLayout().Rate()
+	return nodes, float64(nodes) * d.IDLayout().Rate()
 }
 
 // busyError says that a node did not make that many IDs in time.

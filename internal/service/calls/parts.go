@@ -1,28 +1,45 @@
 package calls
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 // Parts has the fields of an ID in a layout, as JSON.
 type Parts struct {
-	ID         int64  `json:"id"`
-	IDStr      string `json:"id_str"`
-	Time       string `json:"time"`       // RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
-	UnixMS     int64  `json:"unix_ms"`    // Time, rounded down
-	Tick       int64  `json:"tick"`       // since the layout's epoch
-	Datacenter int64  `json:"datacenter"` // 0 in a layout without datacenters
-	Node       int64  `json:"node"`
-	NodeID     int64  `json:"node_id"` // datacenter << node bits | node
-	Sequence   int64  `json:"sequence"`
+	ID         int64        `json:"id"`
+	IDStr      string       `json:"id_str"`
+	Kind       cluster.Kind `json:"kind,omitempty"` // counter: only ID, IDStr and Text are there
+	Time       string       `json:"time"`           // RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
+	UnixMS     int64        `json:"unix_ms"`        // Time, rounded down
+	Tick       int64        `json:"tick"`           // since the layout's epoch
+	Datacenter int64        `json:"datacenter"`     // 0 in a layout without datacenters
+	Node       int64        `json:"node"`
+	NodeID     int64        `json:"node_id"` // datacenter << node bits | node
+	Sequence   int64        `json:"sequence"`
 	// no member ever had the node ID, as far as the server has read the log; false: one had, or that is unknown
 	NeverHeld bool   `json:"never_held,omitempty"`
 	Text      string `json:"text,omitempty"` // the ID in the form that the caller has asked for; empty: in none
+}
+
+// MarshalJSON leaves out what the number of a counter has not: all but itself and its text.
+func (p Parts) MarshalJSON() ([]byte, error) {
+	if p.Kind == cluster.Counter {
+		return json.Marshal(struct {
+			ID    int64        `json:"id"`
+			IDStr string       `json:"id_str"`
+			Kind  cluster.Kind `json:"kind"`
+			Text  string       `json:"text,omitempty"`
+		}{p.ID, p.IDStr, p.Kind, p.Text})
+	}
+	type parts Parts
+	return json.Marshal(parts(p))
 }
 
 // lastTime is the first time that RFC 3339 can't write.
@@ -31,6 +48,9 @@ var lastTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 // Decode decodes an ID of a sequencer. It returns an error when the layout is not valid, when the ID has more bits than
 // the layout, or when its time is after the year 9999.
 func Decode(q idtext.Sequencer, id firn.ID) (Parts, error) {
+	if q.Kind == cluster.Counter {
+		return Parts{ID: int64(id), IDStr: id.String(), Kind: q.Kind}, nil
+	}
 	layout := q.Layout
 	p, err := layout.Decompose(q.Made(id))
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// Issuer issues the IDs of a sequencer: a *peer.Sequencer, see its methods, or another node.
+// Issuer issues the IDs of a sequencer: a *peer.Sequencer or *peer.Counter, see their methods, or another node.
 type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
 	FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error

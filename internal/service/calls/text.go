@@ -98,7 +98,7 @@ func (s *Service) Decode(ctx context.Context, who *auth.Caller, name string, d D
 	if err != nil {
 		return Parts{}, Input(err)
 	}
-	if known, ok := s.member.Value().Sequencer(name); ok {
+	if known, ok := s.member.Value().Sequencer(name); ok && q.Kind == cluster.Snowflake {
 		parts.NeverHeld = known.NeverHeld(parts.NodeID)
 	}
 	return parts, nil
@@ -141,6 +141,10 @@ func (s *Service) Span(ctx context.Context, who *auth.Caller, name string, at ti
 	q, err := s.textsOf(ctx, name)
 	if err != nil {
 		return Span{}, err
+	}
+	if q.Kind == cluster.Counter {
+		return Span{}, Input(fmt.Errorf("the sequencer %q is a counter: its numbers have no time, so a time has no "+
+			"first and last one", name))
 	}
 	if q.Scattered {
 		return Span{},

@@ -78,6 +78,10 @@ var (
 		"the call wants more IDs than the node can make in 10 s, or the node has too many calls at a time")
 	Lifetime = add("lifetime", 503, codes.Unavailable, "LIFETIME", soon,
 		"the layout's time has run out, or has not begun")
+	Exhausted = add("exhausted", 409, codes.FailedPrecondition, "EXHAUSTED", never,
+		"a counter has given the greatest number that its definition allows")
+	Lost = add("lost", 409, codes.FailedPrecondition, "LOST", never,
+		"the store has lost data, so that a counter could give numbers again; it goes on after firn sequencer resume")
 	NoQuorum = add("no_quorum", 404, codes.FailedPrecondition, "NOQUORUM", never,
 		"only over HTTP: the node was started without --quorum")
 	CrossOrigin = add("cross_origin", 403, codes.PermissionDenied, "CROSSORIGIN", never,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
 )
 
 // AmbiguousError is returned when a text is an ID in several forms, and nobody said which it has.
@@ -91,7 +92,7 @@ func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
 // mayHaveMade reports whether an ID is one of the sequencer's layout, and not of a time to come. A sequencer that is
 // not known may have made any: perhaps it scatters them.
 func (s Sequencer) mayHaveMade(id firn.ID, now time.Time) bool {
-	if s.Name == "" {
+	if s.Name == "" || s.Kind == cluster.Counter {
 		return true
 	}
 	at, err := s.Layout.Time(s.Made(id))

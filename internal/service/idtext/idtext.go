@@ -56,15 +56,16 @@ func ParseForm(name string) (Form, error) {
 // Sequencer is what the texts of a sequencer's IDs depend on.
 type Sequencer struct {
 	Name      string // empty: unknown, so that every prefix is read, and nothing sealed
-	Layout    firn.Layout
-	Prefix    string // empty: none
+	Kind      cluster.Kind
+	Layout    firn.Layout // a counter has none
+	Prefix    string      // empty: none
 	Scattered bool
 	Keys      *Keys // nil: nothing can be sealed or opened
 }
 
 // Of returns the sequencer of a definition. Keys may be nil.
 func Of(name string, d cluster.Definition, keys *Keys) Sequencer {
-	return Sequencer{name, d.IDLayout(), d.Prefix, d.Scattered, keys}
+	return Sequencer{name, d.Kind, d.IDLayout(), d.Prefix, d.Scattered, keys}
 }
 
 // Made returns an ID as its generator made it, before it was scattered: one of the Layout.
@@ -80,7 +81,7 @@ func (s Sequencer) Made(id firn.ID) firn.ID {
 type Append func(b []byte, id firn.ID) ([]byte, error)
 
 // In returns what writes IDs of the sequencer in a form. An error is returned when they have none: they have no prefix,
-// or there is no key to seal them.
+// there is no key to seal them, or they are numbers of a counter, which have no UUID.
 func (s Sequencer) In(f Form) (Append, error) {
 	switch f {
 	case Prefixed:
@@ -90,6 +91,9 @@ func (s Sequencer) In(f Form) (Append, error) {
 		}
 		return s.appendPrefixed, nil
 	case UUID:
+		if err := s.hasTime("UUID"); err != nil {
+			return nil, err
+		}
 		return s.appendUUID, nil
 	case Sealed:
 		if s.Keys == nil {
@@ -195,7 +199,18 @@ func (s Sequencer) readPrefixed(text string) (firn.ID, error) {
 	return id, err
 }
 
+// hasTime returns an error when the sequencer's IDs have no time, and so nothing that follows from it.
+func (s Sequencer) hasTime(what string) error {
+	if s.Kind == cluster.Counter {
+		return fmt.Errorf("the sequencer %q is a counter: its numbers have no time, and so no %s", s.Name, what)
+	}
+	return nil
+}
+
 func (s Sequencer) readUUID(text string) (firn.ID, error) {
+	if err := s.hasTime("UUID"); err != nil {
+		return 0, err
+	}
 	u, err := firn.ParseUUID(text)
 	if err != nil {
 		return 0, err
