@@ -224,7 +224,7 @@ func TestNumbersEndAtTheMaximum(t *testing.T) {
 		a := p.party("a")
 		a.wants(2, 8, 9)
 		err := a.Claim(t.Context())
-		const want = "all numbers up to 9, the greatest of the counter, are used up"
+		const want = "the counter ends at 9, and has fewer numbers left than were asked for"
 		if err == nil || err.Error() != want || reason.Of(err) != "exhausted" {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -122,6 +122,15 @@ func (m *Member) abandonCounters() {
 	}
 }
 
+// CounterRecord returns what the store has of a counter now. The error is that of the store.
+func (m *Member) CounterRecord(ctx context.Context, name string) (v counter.View, err error) {
+	err = m.insist(ctx, "can't read a counter at present", func() (err error) {
+		v, _, err = counter.Read(ctx, m.store, counter.Key(name))
+		return err
+	})
+	return v, err
+}
+
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
 // nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, and a
 // *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved.

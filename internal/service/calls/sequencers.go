@@ -33,18 +33,23 @@ type StatusSequencer struct {
 	Drained []string `json:"drained"` // members that may not attach
 	// IDs per second that callers got lately, of all nodes whose pulse is fresh; nil: unknown
 	Given *float64 `json:"given_rate,omitempty"`
-	Here  Here     `json:"here"`
+	// how far a counter is; nil: it is none, or was not read
+	Count *Count `json:"count,omitempty"`
+	Here  Here   `json:"here"`
 
 	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
 }
 
 // Here is the answering member's state in a sequencer, see peer.State.
 type Here struct {
-	State string  `json:"state"`           // a peer.Phase, or "none": it was never attached
+	// a peer.Phase, or "none": it was never attached; in a counter counting, lost, exhausted, or none: it gave none yet
+	State string  `json:"state"`
 	Node  *int64  `json:"node,omitempty"`  // the node ID in use, while attached, or the first of them
 	Nodes []int64 `json:"nodes,omitempty"` // all node IDs in use, if there are several
 	Place int     `json:"place,omitempty"` // in the waiting line, from 1
 	Why   string  `json:"why,omitempty"`   // why it makes no IDs
+	// the greatest number of a counter that this member has reserved, given or not; 0: none
+	Reserved firn.ID `json:"reserved,omitempty"`
 }
 
 // never is the state of a member that was never attached.
@@ -107,6 +112,9 @@ func describe(shares map[string]int64, name string, q cluster.Sequencer) StatusS
 }
 
 func (s *Service) here(name string) Here {
+	if c, ok := s.member.Counter(name); ok {
+		return hereCounting(c)
+	}
 	q, ok := s.member.Sequencer(name)
 	if !ok {
 		return Here{State: never}
@@ -176,6 +184,9 @@ func (s *Service) Sequencer(ctx context.Context, who *auth.Caller, name string) 
 	q, err := s.lookup(ctx, name)
 	if err != nil {
 		return StatusSequencer{}, err
+	}
+	if isCounter(q) {
+		return s.counted(ctx, name)
 	}
 	return s.describe(name, q), nil
 }
