@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -426,11 +427,11 @@ func TestWhatCantBeRead(t *testing.T) {
 			}
 		}
 		put(key, `{"last":3}`)
-		put(EraKey, "x")
+		put(floor.EraKey, "x")
 		if err := a.Claim(t.Context()); err == nil || !strings.Contains(err.Error(), `"era" holds "x"`) {
 			t.Errorf("%v", err)
 		}
-		put(EraKey, "0")
+		put(floor.EraKey, "0")
 		a.wants(1, 4)
 	})
 }
