@@ -101,8 +101,8 @@ func TestMembersGiveDenseNumbers(t *testing.T) {
 		w.gives(a, 1, 2)
 		w.gives(b, 4, 5) // a has the 3
 		w.gives(a, 3, 7)
-		if a.Reserved() != 8 {
-			t.Errorf("a has reserved up to %d", a.Reserved())
+		if a.Counting().Reserved != 8 {
+			t.Errorf("a has reserved up to %d", a.Counting().Reserved)
 		}
 		ids := make([]firn.ID, 4)
 		if err := a.Fill(t.Context(), ids); err != nil || !slices.Equal(ids, []firn.ID{8, 9, 10, 11}) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -52,6 +53,13 @@ func (p *player) tellCounters() {
 			c.end(ErrDestroyed)
 		}
 	}
+}
+
+// Counters returns the handles of counters that have not ended, by name.
+func (m *Member) Counters() []*Counter {
+	all := slices.DeleteFunc(m.counters.list(), func(c *Counter) bool { return c.ctx.Err() != nil })
+	slices.SortFunc(all, func(a, b *Counter) int { return strings.Compare(a.name, b.name) })
+	return all
 }
 
 // loseCounters has no counter give numbers here after the store has lost data.

@@ -37,6 +37,7 @@ func Problems(s Status) []Problem {
 	p.pulses()
 	p.lost()
 	p.sequencers()
+	p.counters()
 	p.versions()
 	kinds := ProblemKinds()
 	slices.SortStableFunc(p.found, func(a, b finding) int {

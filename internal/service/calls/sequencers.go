@@ -48,7 +48,7 @@ type Here struct {
 	Nodes []int64 `json:"nodes,omitempty"` // all node IDs in use, if there are several
 	Place int     `json:"place,omitempty"` // in the waiting line, from 1
 	Why   string  `json:"why,omitempty"`   // why it makes no IDs
-	// the greatest number of a counter that this member has reserved, given or not; 0: none
+	// the greatest number of a counter that this member knows to be reserved, by anybody, given or not; 0: none
 	Reserved firn.ID `json:"reserved,omitempty"`
 }
 
