@@ -270,7 +270,7 @@ func (b *Blocks) Add(block Block) {
 func (b *Blocks) Fail(err error) { b.change(func() { b.failing = err }) }
 
 // Stop stops the use: nobody gets a number any more, but the error. It returns those that nobody got, as Stopped wants
-// them. Start begins again, with new blocks.
+// them. Start begins again, with new blocks; after nil there is no need for that.
 func (b *Blocks) Stop(why error) (unused [2]Block) {
 	b.change(func() {
 		b.stopped = why
