@@ -2093,11 +2093,11 @@ type Sequencer struct {
 	Definition *Definition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
 	// The position in the cluster's log at which it was created.
 	Created int64 `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
-	// How many node IDs there are; in a region, its share of them.
+	// How many node IDs there are; in a region, its share of them. A counter has none.
 	Capacity int64 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
-	// When the time of its layout ends.
+	// When the time of its layout ends. Absent: it is a counter, which has no layout.
 	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
-	// How many IDs per second a node makes at most.
+	// How many IDs per second a node makes at most. 0: it is a counter, which has no such limit.
 	Rate float64 `protobuf:"fixed64,6,opt,name=rate,proto3" json:"rate,omitempty"`
 	// The member that has each node ID, by node ID.
 	Nodes map[int64]string `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -73,8 +73,58 @@ func (Definition_Attach) EnumDescriptor() ([]byte, []int) {
 	return file_firn_v1_definition_proto_rawDescGZIP(), []int{0, 0}
 }
 
+// What the IDs are made of.
+type Definition_Kind int32
+
+const (
+	Definition_KIND_UNSPECIFIED Definition_Kind = 0 // as snowflake; in answers, unknown to this version of the API
+	Definition_KIND_SNOWFLAKE   Definition_Kind = 1 // a time, a node ID and a sequence, as the layout says
+	Definition_KIND_COUNTER     Definition_Kind = 2 // the numbers 1, 2, 3 and so on, without a time, node IDs and a layout
+)
+
+// Enum value maps for Definition_Kind.
+var (
+	Definition_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_SNOWFLAKE",
+		2: "KIND_COUNTER",
+	}
+	Definition_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_SNOWFLAKE":   1,
+		"KIND_COUNTER":     2,
+	}
+)
+
+func (x Definition_Kind) Enum() *Definition_Kind {
+	p := new(Definition_Kind)
+	*p = x
+	return p
+}
+
+func (x Definition_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Definition_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_firn_v1_definition_proto_enumTypes[1].Descriptor()
+}
+
+func (Definition_Kind) Type() protoreflect.EnumType {
+	return &file_firn_v1_definition_proto_enumTypes[1]
+}
+
+func (x Definition_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Definition_Kind.Descriptor instead.
+func (Definition_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_firn_v1_definition_proto_rawDescGZIP(), []int{0, 1}
+}
+
 // Definition is the definition of a sequencer, which never changes. Every field is optional when one is created. Answers
-// have all but layout.
+// have all but layout; of a counter only kind, after, max and prefix, and it is created with no others.
 type Definition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many servers can have a node ID at a time: from 1 to all that the layout has, rounded up to a power of two.
@@ -99,7 +149,7 @@ type Definition struct {
 	SequenceBits *int32 `protobuf:"varint,9,opt,name=sequence_bits,json=sequenceBits,proto3,oneof" json:"sequence_bits,omitempty"`
 	// Whether the lowest bits are the node, and not the sequence.
 	NodeLowest *bool `protobuf:"varint,10,opt,name=node_lowest,json=nodeLowest,proto3,oneof" json:"node_lowest,omitempty"`
-	// An ID that every new one must exceed, to continue an ID space. 0: none.
+	// An ID that every new one must exceed, to continue an ID space. 0: none. A counter begins at the number after it, or above.
 	After int64 `protobuf:"varint,11,opt,name=after,proto3" json:"after,omitempty"`
 	// What makes a server attach. Absent: on demand.
 	Attach Definition_Attach `protobuf:"varint,12,opt,name=attach,proto3,enum=firn.v1.Definition_Attach" json:"attach,omitempty"`
@@ -113,7 +163,11 @@ type Definition struct {
 	Scattered bool `protobuf:"varint,15,opt,name=scattered,proto3" json:"scattered,omitempty"`
 	// Whether the sequence of a tick begins at a random number, unless that of the tick before was used up, so that at low rates
 	// the IDs are not all divisible by a power of two.
-	RandomStart   bool `protobuf:"varint,16,opt,name=random_start,json=randomStart,proto3" json:"random_start,omitempty"`
+	RandomStart bool `protobuf:"varint,16,opt,name=random_start,json=randomStart,proto3" json:"random_start,omitempty"`
+	// What the IDs are made of. Absent: a snowflake.
+	Kind Definition_Kind `protobuf:"varint,17,opt,name=kind,proto3,enum=firn.v1.Definition_Kind" json:"kind,omitempty"`
+	// The greatest number of a counter. 0: 2^63-1. Only for a counter.
+	Max           int64 `protobuf:"varint,18,opt,name=max,proto3" json:"max,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -258,6 +312,20 @@ func (x *Definition) GetRandomStart() bool {
 		return x.RandomStart
 	}
 	return false
+}
+
+func (x *Definition) GetKind() Definition_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Definition_KIND_UNSPECIFIED
+}
+
+func (x *Definition) GetMax() int64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
 }
 
 // Allocation says how many of the servers that request a node ID get one. With nothing set, every one does.
@@ -468,7 +536,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\x06\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\a\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -490,11 +558,17 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"\x06window\x18\r \x01(\v2\x19.google.protobuf.DurationR\x06window\x12\x16\n" +
 	"\x06prefix\x18\x0e \x01(\tR\x06prefix\x12\x1c\n" +
 	"\tscattered\x18\x0f \x01(\bR\tscattered\x12!\n" +
-	"\frandom_start\x18\x10 \x01(\bR\vrandomStart\"K\n" +
+	"\frandom_start\x18\x10 \x01(\bR\vrandomStart\x12,\n" +
+	"\x04kind\x18\x11 \x01(\x0e2\x18.firn.v1.Definition.KindR\x04kind\x12\x14\n" +
+	"\x03max\x18\x12 \x01(\x03B\x020\x01R\x03max\"K\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x12ATTACH_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ATTACH_ON_DEMAND\x10\x01\x12\x13\n" +
-	"\x0fATTACH_EXPLICIT\x10\x02B\b\n" +
+	"\x0fATTACH_EXPLICIT\x10\x02\"B\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eKIND_SNOWFLAKE\x10\x01\x12\x10\n" +
+	"\fKIND_COUNTER\x10\x02B\b\n" +
 	"\x06_nodesB\t\n" +
 	"\a_layoutB\f\n" +
 	"\n" +
@@ -530,30 +604,32 @@ func file_firn_v1_definition_proto_rawDescGZIP() []byte {
 	return file_firn_v1_definition_proto_rawDescData
 }
 
-var file_firn_v1_definition_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_firn_v1_definition_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_firn_v1_definition_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_firn_v1_definition_proto_goTypes = []any{
 	(Definition_Attach)(0),        // 0: firn.v1.Definition.Attach
-	(*Definition)(nil),            // 1: firn.v1.Definition
-	(*Allocation)(nil),            // 2: firn.v1.Allocation
-	(*Conflict)(nil),              // 3: firn.v1.Conflict
-	(*Difference)(nil),            // 4: firn.v1.Difference
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
+	(Definition_Kind)(0),          // 1: firn.v1.Definition.Kind
+	(*Definition)(nil),            // 2: firn.v1.Definition
+	(*Allocation)(nil),            // 3: firn.v1.Allocation
+	(*Conflict)(nil),              // 4: firn.v1.Conflict
+	(*Difference)(nil),            // 5: firn.v1.Difference
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
 }
 var file_firn_v1_definition_proto_depIdxs = []int32{
-	2, // 0: firn.v1.Definition.allocation:type_name -> firn.v1.Allocation
-	5, // 1: firn.v1.Definition.epoch:type_name -> google.protobuf.Timestamp
-	6, // 2: firn.v1.Definition.tick:type_name -> google.protobuf.Duration
+	3, // 0: firn.v1.Definition.allocation:type_name -> firn.v1.Allocation
+	6, // 1: firn.v1.Definition.epoch:type_name -> google.protobuf.Timestamp
+	7, // 2: firn.v1.Definition.tick:type_name -> google.protobuf.Duration
 	0, // 3: firn.v1.Definition.attach:type_name -> firn.v1.Definition.Attach
-	6, // 4: firn.v1.Definition.window:type_name -> google.protobuf.Duration
-	1, // 5: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
-	4, // 6: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	7, // 4: firn.v1.Definition.window:type_name -> google.protobuf.Duration
+	1, // 5: firn.v1.Definition.kind:type_name -> firn.v1.Definition.Kind
+	2, // 6: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
+	5, // 7: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_definition_proto_init() }
@@ -571,7 +647,7 @@ func file_firn_v1_definition_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_definition_proto_rawDesc), len(file_firn_v1_definition_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,

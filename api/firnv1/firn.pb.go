@@ -528,7 +528,8 @@ type DecodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The ID.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// When the ID was made: the beginning of its tick.
+	// When the ID was made: the beginning of its tick. Absent: the ID is the number of a counter, which has no time, and none of
+	// the fields below but text.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// The tick, since the epoch of the sequencer's layout.
 	Tick int64 `protobuf:"varint,3,opt,name=tick,proto3" json:"tick,omitempty"`

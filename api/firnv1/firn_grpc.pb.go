@@ -32,9 +32,10 @@ const (
 // Firn gives out and decodes IDs.
 //
 // An ID is a positive number of at most 63 bits, unique in its sequencer. Of two IDs made in different ticks of the
-// sequencer's layout, the later one is greater, unless the sequencer scatters its IDs. An empty sequencer name stands for the default sequencer. A server that
-// is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
-// and the server's flags allow that.
+// sequencer's layout, the later one is greater, unless the sequencer scatters its IDs. The IDs of a counter are 1, 2, 3 and
+// so on: they ascend on each server and in each answer, not across servers. An empty sequencer name stands for the default
+// sequencer. A server that is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the
+// sequencer's definition and the server's flags allow that.
 //
 // In JavaScript, whose numbers lose digits of IDs, generated code has strings (jstype), as has JSON of protobuf.
 //
@@ -54,6 +55,8 @@ const (
 //	ALREADY_EXISTS       exists             a sequencer of this name has another definition; the details have a Conflict
 //	FAILED_PRECONDITION  in_use             the default sequencer can't be destroyed
 //	FAILED_PRECONDITION  attached_again     the server attached again during the call
+//	FAILED_PRECONDITION  exhausted          a counter has given the greatest number that its definition allows
+//	FAILED_PRECONDITION  lost               the store has lost data, so a counter gives no numbers until an operator resumes it
 //	RESOURCE_EXHAUSTED   rate_limited       more IDs than the token allows; without a RetryInfo, never so many in one call
 //	RESOURCE_EXHAUSTED   quota              the server creates no more sequencers
 //	RESOURCE_EXHAUSTED   overloaded         more IDs than the server can make in 10 s, or too many calls at a time
@@ -156,9 +159,10 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 // Firn gives out and decodes IDs.
 //
 // An ID is a positive number of at most 63 bits, unique in its sequencer. Of two IDs made in different ticks of the
-// sequencer's layout, the later one is greater, unless the sequencer scatters its IDs. An empty sequencer name stands for the default sequencer. A server that
-// is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
-// and the server's flags allow that.
+// sequencer's layout, the later one is greater, unless the sequencer scatters its IDs. The IDs of a counter are 1, 2, 3 and
+// so on: they ascend on each server and in each answer, not across servers. An empty sequencer name stands for the default
+// sequencer. A server that is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the
+// sequencer's definition and the server's flags allow that.
 //
 // In JavaScript, whose numbers lose digits of IDs, generated code has strings (jstype), as has JSON of protobuf.
 //
@@ -178,6 +182,8 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 //	ALREADY_EXISTS       exists             a sequencer of this name has another definition; the details have a Conflict
 //	FAILED_PRECONDITION  in_use             the default sequencer can't be destroyed
 //	FAILED_PRECONDITION  attached_again     the server attached again during the call
+//	FAILED_PRECONDITION  exhausted          a counter has given the greatest number that its definition allows
+//	FAILED_PRECONDITION  lost               the store has lost data, so a counter gives no numbers until an operator resumes it
 //	RESOURCE_EXHAUSTED   rate_limited       more IDs than the token allows; without a RetryInfo, never so many in one call
 //	RESOURCE_EXHAUSTED   quota              the server creates no more sequencers
 //	RESOURCE_EXHAUSTED   overloaded         more IDs than the server can make in 10 s, or too many calls at a time

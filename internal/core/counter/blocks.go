@@ -34,6 +34,28 @@ type run struct {
 
 func newRun(b Block) *run { return &run{block: b, size: b.Size(), ask: (b.Size() + 3) / 4} }
 
+// take takes n numbers, and returns how many were used before; false: there are fewer.
+func (r *run) take(n int64) (before int64, ok bool) {
+	for {
+		before = r.used.Load()
+		if before > r.size-n {
+			return 0, false
+		}
+		if r.used.CompareAndSwap(before, before+n) {
+			return before, true
+		}
+	}
+}
+
+// end ends its use, and returns how many were used, and the others.
+func (r *run) end() (used int64, rest Block) {
+	used = min(r.used.Swap(math.MaxInt64/2), r.size)
+	if used < r.size {
+		rest = Block{r.block.From + used, r.block.To}
+	}
+	return used, rest
+}
+
 // NewBlocks returns what has no block yet.
 func NewBlocks() *Blocks {
 	b := &Blocks{wanted: make(chan struct{}, 1), changed: make(chan struct{})}
@@ -78,9 +100,7 @@ func (b *Blocks) Fill(ctx context.Context, numbers []firn.ID) error {
 		r := b.current.Load()
 		end := r.used.Add(int64(len(rest)))
 		first := end - int64(len(rest)) // how many were used before
-		if first < r.ask && r.ask <= end {
-			b.want()
-		}
+		b.asks(r, first, end)
 		taken := 0
 		for n := first; n < min(end, r.size); n++ {
 			rest[taken] = firn.ID(r.block.From + n)
@@ -96,47 +116,102 @@ func (b *Blocks) Fill(ctx context.Context, numbers []firn.ID) error {
 	return err
 }
 
+// asks asks for the next block if so many used numbers, before and after a caller, say so.
+func (b *Blocks) asks(r *run, before, after int64) {
+	if before < r.ask && r.ask <= after {
+		b.want()
+	}
+}
+
+// Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are another
+// owner's, it may have to skip what is left of that block: nobody gets that any more. It waits and fails as Next does; on
+// an error it takes and skips none.
+func (b *Blocks) Take(ctx context.Context, n int64) (last firn.ID, err error) {
+	r := b.current.Load()
+	before, ok := r.take(n)
+	if !ok {
+		before = 0
+		err = b.until(ctx, func() (short int64) {
+			r, short = b.renew(n)
+			return short
+		})
+	}
+	if err != nil {
+		return 0, err
+	}
+	b.asks(r, before, before+n)
+	return firn.ID(r.block.From + before + n - 1), nil
+}
+
+// renew replaces the present run by one of n consecutive numbers or more, of which the caller gets the first n. It skips
+// no number that it need not. If there is none, it returns how many numbers the blocks after the present one must have.
+func (b *Blocks) renew(n int64) (r *run, short int64) {
+	used, rest := b.current.Load().end()
+	b.given += used
+	numbers, skips := rest, 0
+	for ; numbers.Size() < n && skips < len(b.next); skips++ {
+		numbers = join(numbers, b.next[skips])
+	}
+	if numbers.Size() < n {
+		b.current.Store(newRun(rest))
+		return nil, n + b.nextSize() // or those that there are might seem enough
+	}
+	r = newRun(numbers)
+	r.used.Store(n)
+	b.current.Store(r)
+	b.next = b.next[skips:]
+	return r, 0
+}
+
+func (b *Blocks) nextSize() (n int64) {
+	for _, next := range b.next {
+		n += next.Size()
+	}
+	return n
+}
+
 // advance replaces a run that is used up, unless that has been done.
 func (b *Blocks) advance(ctx context.Context, r *run) error {
-	return b.until(ctx, 1, func() bool {
+	return b.until(ctx, func() (short int64) {
 		switch {
 		case b.current.Load() != r:
-			return true
+			return 0
 		case len(b.next) == 0:
-			return false
+			return 1
 		}
 		b.given += r.size
 		b.current.Store(newRun(b.next[0]))
 		b.next = b.next[1:]
-		return true
+		return 0
 	})
 }
 
 // await waits until there are so many numbers.
 func (b *Blocks) await(ctx context.Context, n int64) error {
-	return b.until(ctx, n, func() bool {
+	return b.until(ctx, func() (short int64) {
 		r := b.current.Load()
-		there := r.size - min(r.used.Load(), r.size)
-		for _, next := range b.next {
-			there += next.Size()
+		if r.size-min(r.used.Load(), r.size)+b.nextSize() >= n {
+			return 0
 		}
-		return there >= n
+		return n
 	})
 }
 
-// until waits until done, which is called with mu held, returns true, and asks for as many numbers meanwhile.
-func (b *Blocks) until(ctx context.Context, n int64, done func() bool) error {
+// until waits until lacks, which is called with mu held, returns zero, and asks for a block of so many numbers
+// meanwhile.
+func (b *Blocks) until(ctx context.Context, lacks func() (short int64)) error {
 	for {
 		b.mu.Lock()
 		if b.stopped != nil {
 			defer b.mu.Unlock()
 			return b.stopped
 		}
-		if done() {
+		short := lacks()
+		if short == 0 {
 			b.mu.Unlock()
 			return nil
 		}
-		b.short = max(b.short, n)
+		b.short = max(b.short, short)
 		failing, changed := b.failing, b.changed
 		b.mu.Unlock()
 		b.want()
@@ -178,11 +253,7 @@ func (b *Blocks) Demand() Demand {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current.Load()
-	d := Demand{Given: b.given + min(r.used.Load(), r.size), Short: b.short}
-	for _, next := range b.next {
-		d.Next += next.Size()
-	}
-	return d
+	return Demand{Given: b.given + min(r.used.Load(), r.size), Short: b.short, Next: b.nextSize()}
 }
 
 // Add adds a block, whose numbers are greater than those of all blocks before, and ends what Fail said.
@@ -199,16 +270,13 @@ func (b *Blocks) Add(block Block) {
 func (b *Blocks) Fail(err error) { b.change(func() { b.failing = err }) }
 
 // Stop stops the use: nobody gets a number any more, but the error. It returns those that nobody got, as Stopped wants
-// them. Start begins again, with new blocks.
+// them. Start begins again, with new blocks; after nil there is no need for that.
 func (b *Blocks) Stop(why error) (unused [2]Block) {
 	b.change(func() {
 		b.stopped = why
-		r := b.current.Load()
-		used := min(r.used.Swap(math.MaxInt64/2), r.size)
+		used, rest := b.current.Load().end()
 		b.given += used
-		if used < r.size {
-			unused[1] = Block{r.block.From + used, r.block.To}
-		}
+		unused[1] = rest
 		for _, next := range b.next {
 			unused = [2]Block{join(unused[0], unused[1]), next}
 		}

@@ -26,21 +26,24 @@ func wanted(b *Blocks) bool {
 
 func TestBlocksAskForTheNextAtAQuarter(t *testing.T) {
 	for _, c := range []struct{ size, asks int64 }{{1, 1}, {2, 1}, {4, 1}, {5, 2}, {8, 2}, {100, 25}} {
-		for _, fill := range []bool{false, true} {
+		for _, by := range []string{"Next", "Fill", "Take"} {
 			b := NewBlocks()
 			b.Add(Block{11, 10 + c.size})
 			b.Add(Block{1001, 1001})
 			for n := int64(1); n <= c.size; n++ {
 				ids := make([]firn.ID, 1)
 				var err error
-				if fill {
-					err = b.Fill(t.Context(), ids)
-				} else {
+				switch by {
+				case "Next":
 					ids[0], err = b.Next(t.Context())
+				case "Fill":
+					err = b.Fill(t.Context(), ids)
+				case "Take":
+					ids[0], err = b.Take(t.Context(), 1)
 				}
 				if err != nil || ids[0] != firn.ID(10+n) || wanted(b) != (n == c.asks) {
-					t.Errorf("the %dth of %d is %v %v; want the next block to be asked for at the %dth", n, c.size, ids,
-						err, c.asks)
+					t.Errorf("%s: the %dth of %d is %v %v; want the next block to be asked for at the %dth", by, n,
+						c.size, ids, err, c.asks)
 				}
 			}
 			if d := b.Demand(); d != (Demand{Given: c.size, Next: 1}) {
@@ -68,6 +71,99 @@ func TestFillGivesConsecutiveNumbersIfTheyFit(t *testing.T) {
 			t.Errorf("%v %v, want %v", have, err, want)
 		}
 	}
+}
+
+func TestTakeGivesConsecutiveNumbers(t *testing.T) {
+	b := NewBlocks()
+	for _, block := range []Block{{1, 10}, {21, 30}, {31, 40}, {51, 52}, {61, 80}} {
+		b.Add(block)
+	}
+	given := int64(0)
+	for _, c := range []struct {
+		n    int64
+		last firn.ID
+		asks bool
+	}{
+		{2, 2, false},
+		{4, 6, true},
+		{4, 10, false},
+		{2, 22, false}, // of the next block, which is not asked for the one after it yet
+		{9, 31, true},  // of two that adjoin
+		{9, 40, false}, // all that is left
+		{3, 63, false}, // the next block has fewer
+		{15, 78, true}, // 2 are left
+		{1, 79, false},
+	} {
+		last, err := b.Take(t.Context(), c.n)
+		if given += c.n; err != nil || last != c.last || wanted(b) != c.asks || b.Demand().Given != given {
+			t.Errorf("%d are up to %d, %v, with %+v; want %+v", c.n, last, err, b.Demand(), c)
+		}
+	}
+	if have := b.Stop(errStopped); have != [2]Block{1: {80, 80}} {
+		t.Errorf("unused are %v", have)
+	}
+	if last, err := b.Take(t.Context(), 1); last != 0 || !errors.Is(err, errStopped) {
+		t.Errorf("%d %v after the stop", last, err)
+	}
+}
+
+// A call for consecutive numbers waits for a block that is large enough, and leaves the others what there is meanwhile.
+func TestTakeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBlocks()
+		b.Add(Block{1, 4})
+		take := func(n int64) <-chan firn.ID {
+			last := make(chan firn.ID, 1)
+			go func() {
+				id, err := b.Take(t.Context(), n)
+				if err != nil {
+					t.Error(err)
+				}
+				last <- id
+			}()
+			synctest.Wait()
+			return last
+		}
+		wants := func(want Demand) {
+			t.Helper()
+			if d := b.Demand(); !wanted(b) || d != want {
+				t.Errorf("%+v is wanted; want %+v", d, want)
+			}
+		}
+		waits := take(5)
+		wants(Demand{Short: 5 + 4, Next: 4})
+		if id, err := b.Next(t.Context()); id != 1 || err != nil {
+			t.Errorf("%d %v, want what there is", id, err)
+		}
+		if last := <-take(2); last != 3 {
+			t.Errorf("%d, want what there is", last)
+		}
+		b.Add(Block{11, 13})
+		synctest.Wait()
+		wants(Demand{Given: 3, Short: 5 + 3, Next: 3})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if last, err := b.Take(ctx, 6); last != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d %v", last, err)
+		}
+		b.Add(Block{14, 15})
+		if last := <-waits; last != 15 {
+			t.Errorf("%d, want 15", last)
+		}
+		if d := b.Demand(); d != (Demand{Given: 8}) {
+			t.Errorf("%+v", d)
+		}
+
+		b.Add(Block{16, 17})
+		down := errors.New("the store is down")
+		b.Fail(down)
+		if last, err := b.Take(t.Context(), 3); last != 0 || !errors.Is(err, down) {
+			t.Errorf("%d %v, want %v at once", last, err, down)
+		}
+		if last := <-take(2); last != 17 {
+			t.Errorf("%d, want what there is", last)
+		}
+	})
 }
 
 func TestBlocksAreWaitedFor(t *testing.T) {
@@ -179,6 +275,14 @@ func TestBlocksGiveEachNumberOnce(t *testing.T) {
 							return
 						}
 						ids[0] = id
+					} else if i%2 == 0 {
+						last, err := b.Take(t.Context(), int64(len(ids)))
+						if err != nil {
+							return
+						}
+						for k := range ids {
+							ids[k] = last - firn.ID(len(ids)-1-k)
+						}
 					} else if b.Fill(t.Context(), ids) != nil {
 						return
 					}

@@ -171,12 +171,14 @@ func (o *Owner) step(e Event) (a Action) {
 		o.blocks.Add(a.Block)
 	case a.Kind == Stop && o.state.Phase == Stopping:
 		o.unused = o.blocks.Stop(ErrReleased)
+	case a.Kind == Stop && o.state.Phase == Held: // it drops what it has, and goes on
+		o.blocks.Stop(nil)
 	case a.Kind == Stop:
 		o.blocks.Stop(o.state.lost())
 	case o.state.Phase == Released:
 		o.blocks.Stop(ErrReleased)
 	}
-	if o.state.Phase == Held && (before != Held || a.Kind == Stop) {
+	if o.state.Phase == Held && before != Held {
 		o.blocks.Start()
 	}
 	return a

@@ -127,6 +127,85 @@ func TestOwnersGiveDenseNumbers(t *testing.T) {
 	})
 }
 
+// row takes consecutive numbers, and claims while there are too few. It returns the last.
+func (q *party) row(n int64) firn.ID {
+	q.Helper()
+	last := make(chan firn.ID, 1)
+	go func() {
+		id, err := q.Blocks().Take(q.Context(), n)
+		if err != nil {
+			q.Error(err)
+		}
+		last <- id
+	}()
+	for {
+		synctest.Wait()
+		select {
+		case id := <-last:
+			return id
+		default:
+			q.claim()
+		}
+	}
+}
+
+// Consecutive numbers are of one block, or of blocks between which nobody has claimed. Only where that has too few, there
+// is a gap.
+func TestOwnersGiveConsecutiveNumbers(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, b := p.party("a"), p.party("b")
+		row := func(q *party, n int64, want firn.ID) {
+			t.Helper()
+			if last := q.row(n); last != want {
+				t.Errorf("%d are up to %d; want %d", n, last, want)
+			}
+		}
+		row(a, 3, 3)
+		row(b, 2, 5)
+		row(a, 1, 6)
+		a.claim() // the 7
+		row(b, 3, 10)
+		row(a, 2, 12) // of 11 to 13; nobody gets the 7
+		if err := a.Release(t.Context()); err != nil || p.record().Last != 12 {
+			t.Errorf("%v, it ends at %d; want 12", err, p.record().Last)
+		}
+		row(b, 4, 16)
+		b.claim() // the 17
+		row(b, 3, 19)
+		row(b, 2, 21)
+		if last := p.record().Last; last != 21 {
+			t.Errorf("it ends at %d; want 21", last)
+		}
+	})
+}
+
+// Whoever wants more consecutive numbers than there are is told so, and others get these.
+func TestConsecutiveNumbersAreUsedUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		p.limits.Last = 7
+		a := p.party("a")
+		if last := a.row(5); last != 5 {
+			t.Errorf("up to %d, want 5", last)
+		}
+		failed := make(chan error, 1)
+		go func() {
+			_, err := a.Blocks().Take(t.Context(), 3)
+			failed <- err
+		}()
+		synctest.Wait()
+		a.claim()
+		synctest.Wait()
+		err := a.Claim(t.Context())
+		a.Blocks().Fail(err)
+		if e, ok := errors.AsType[*ExhaustedError](<-failed); !ok || e.Last != 7 {
+			t.Errorf("%v", err)
+		}
+		if last := a.row(2); last != 7 {
+			t.Errorf("up to %d, want 7", last)
+		}
+	})
+}
+
 // A busy owner's blocks grow, and all of what it did not use is given back.
 func TestBlocksOfABusyOwnerGrow(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {

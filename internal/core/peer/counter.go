@@ -126,10 +126,16 @@ func (c *Counter) Counting() Counting {
 // ErrNotReady is returned while there is none. It wraps a *counter.ExhaustedError when all are used up, a
 // *counter.LostError after the store has lost data and until an operator resumes the counter, ErrDestroyed when it was
 // destroyed, ErrDetached after Detach, and else the error of the store.
-func (c *Counter) Next(ctx context.Context) (id firn.ID, err error) {
+func (c *Counter) Next(ctx context.Context) (firn.ID, error) {
+	return c.take(ctx, func(b *counter.Blocks) (firn.ID, error) { return b.Next(ctx) })
+}
+
+// take calls take with the blocks, and again if others have replaced them meanwhile.
+func (c *Counter) take(ctx context.Context, take func(*counter.Blocks) (firn.ID, error)) (firn.ID, error) {
 	for {
 		o := c.owner.Load()
-		if id, err = o.Blocks().Next(ctx); err == nil {
+		id, err := take(o.Blocks())
+		if err == nil {
 			return id, nil
 		}
 		if c.owner.Load() == o {
@@ -166,6 +172,12 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 // FillAfter is Fill: numbers exceed those that this member gave before, and no others.
 func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
 	return c.Fill(ctx, ids)
+}
+
+// Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are another
+// member's, what is left of that block may be too little, and nobody gets it any more. It waits and fails as Next does.
+func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) {
+	return c.take(ctx, func(b *counter.Blocks) (firn.ID, error) { return b.Take(ctx, n) })
 }
 
 // Ready returns nil when the member gives numbers, or claims some as soon as a caller needs them. The error is that of

@@ -134,6 +134,42 @@ func TestMembersGiveDenseNumbers(t *testing.T) {
 	})
 }
 
+// Where the numbers that follow are another member's, those left before them are too few, and nobody gets them.
+func TestMembersGiveConsecutiveNumbers(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b")
+		a, b := nodes[0].counter(), nodes[1].counter()
+		take := func(c *Counter, n int64, want firn.ID) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if last, err := c.Take(ctx, n); err != nil || last != want {
+				t.Errorf("%d are up to %d, %v; want %d", n, last, err, want)
+			}
+			synctest.Wait() // until the next block is there
+		}
+		take(a, 3, 3) // and a has the 4
+		take(b, 2, 6) // and b has the 7
+		take(a, 2, 9)
+		w.gives(b, 7)
+		nodes[0].client.CutOff(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if last, err := a.Take(ctx, 100); last != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d %v, want that the store does not answer", last, err)
+		}
+		w.gives(a, 10)
+		nodes[0].client.CutOff(false)
+		if err := a.Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if last, err := a.Take(t.Context(), 1); last != 0 || !errors.Is(err, ErrNotReady) ||
+			!errors.Is(err, ErrDetached) {
+			t.Errorf("%d %v after it has detached", last, err)
+		}
+	})
+}
+
 // A member that is cut off gives what it has, then says what is wrong with the store, and goes on by itself.
 func TestACounterWithoutItsStore(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -46,8 +46,8 @@ func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, c
 func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name string, after firn.ID, count int,
 	deliver func(*Batch) error,
 ) error {
-	if count < 1 || count > MaxCount {
-		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
+	if err := checkCount(count); err != nil {
+		return err
 	}
 	within, end, err := s.begin(ctx, who, auth.Issue, name, count)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
@@ -59,6 +60,12 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if m.GetAfter() > 0 {
 		fields["after"] = m.GetAfter()
 	}
+	if m.GetMax() < 0 {
+		return d, fmt.Errorf("max is %d; want the greatest number of a counter, or 0 for %d", m.GetMax(), firn.MaxID)
+	}
+	if m.GetMax() > 0 {
+		fields["max"] = m.GetMax()
+	}
 	if m.GetPrefix() != "" {
 		fields["prefix"] = m.GetPrefix()
 	}
@@ -76,6 +83,14 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 		}
 		fields["attach"] = policy
 	}
+	if k := m.GetKind(); k != firnv1.Definition_KIND_UNSPECIFIED {
+		kind, ok := kinds[k]
+		if !ok {
+			return d, fmt.Errorf("kind is %d; want snowflake (%d) or counter (%d)", k,
+				firnv1.Definition_KIND_SNOWFLAKE, firnv1.Definition_KIND_COUNTER)
+		}
+		fields["kind"] = kind
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return d, err
@@ -86,6 +101,11 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 var attachPolicies = map[firnv1.Definition_Attach]cluster.AttachPolicy{
 	firnv1.Definition_ATTACH_ON_DEMAND: cluster.AttachOnDemand,
 	firnv1.Definition_ATTACH_EXPLICIT:  cluster.AttachExplicit,
+}
+
+var kinds = map[firnv1.Definition_Kind]cluster.Kind{
+	firnv1.Definition_KIND_SNOWFLAKE: cluster.Snowflake,
+	firnv1.Definition_KIND_COUNTER:   cluster.Counter,
 }
 
 func put[T any](fields map[string]any, name string, value *T) {
@@ -109,6 +129,11 @@ func readAllocation(a *firnv1.Allocation) (cluster.Allocation, error) {
 }
 
 func definitionMessage(d cluster.Definition) *firnv1.Definition {
+	if d.Kind == cluster.Counter {
+		return &firnv1.Definition{
+			Kind: firnv1.Definition_KIND_COUNTER, After: int64(d.After), Max: int64(d.Max), Prefix: d.Prefix,
+		}
+	}
 	l := d.Layout
 	bits := func(n int) *int32 { return new(int32(n)) } // 0 to 62
 	m := &firnv1.Definition{
@@ -118,6 +143,7 @@ func definitionMessage(d cluster.Definition) *firnv1.Definition {
 		SequenceBits: bits(l.SequenceBits),
 		NodeLowest:   &l.NodeLowest, After: int64(d.After),
 		Prefix: d.Prefix, Scattered: d.Scattered, RandomStart: d.RandomStart,
+		Kind: firnv1.Definition_KIND_SNOWFLAKE,
 	}
 	if d.Window != 0 {
 		m.Window = durationpb.New(d.Window)

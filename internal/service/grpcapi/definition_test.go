@@ -19,6 +19,13 @@ import (
 
 // any definition, if it is valid.
 func random(r *rand.Rand) cluster.Definition {
+	if r.IntN(5) == 0 {
+		d := cluster.Definition{Kind: cluster.Counter, After: firn.ID(r.Int64()), Prefix: "inv"}
+		if r.IntN(2) == 0 {
+			d.Max = firn.ID(r.Int64())
+		}
+		return d
+	}
 	l := firn.Layout{
 		Epoch:    time.Unix(r.Int64N(1<<31), r.Int64N(1e9)).UTC(),
 		Tick:     time.Duration(1+r.Int64N(1000)) * time.Millisecond,
@@ -93,6 +100,12 @@ func TestDefaultsAreThoseOfJSON(t *testing.T) {
 		`{"attach":"on-demand"}`:   {Attach: firnv1.Definition_ATTACH_ON_DEMAND},
 		`{"attach":"explicit"}`:    {Attach: firnv1.Definition_ATTACH_EXPLICIT},
 		`{"attach":"on-demand"  }`: {Attach: firnv1.Definition_ATTACH_UNSPECIFIED},
+		`{"kind":"snowflake"}`:     {Kind: firnv1.Definition_KIND_SNOWFLAKE},
+		`{"kind":"snowflake" }`:    {Kind: firnv1.Definition_KIND_UNSPECIFIED},
+		`{"kind":"counter"}`:       {Kind: firnv1.Definition_KIND_COUNTER},
+		`{"kind":"counter","after":"7","max":"9007199254740993","prefix":"inv"}`: {
+			Kind: firnv1.Definition_KIND_COUNTER, After: 7, Max: 9007199254740993, Prefix: "inv",
+		},
 	} {
 		var want cluster.Definition
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
@@ -131,6 +144,19 @@ func TestBadDefinitions(t *testing.T) {
 			0, 0, 0, 0, time.UTC))},
 
 		"attach is 7; want on demand (1) or explicit (2)": {Attach: 7},
+
+		"kind is 7; want snowflake (1) or counter (2)": {Kind: 7},
+
+		`"nodes" of 5 in a counter; want only after, max and prefix`: {
+			Kind: firnv1.Definition_KIND_COUNTER, Nodes: new(int64(5)),
+		},
+		"a maximum of 9 in a sequencer of the kind snowflake": {Max: 9},
+		"max is -5; want the greatest number of a counter, or 0 for 9223372036854775807": {
+			Kind: firnv1.Definition_KIND_COUNTER, Max: -5,
+		},
+		"a counter after 9 to at most 9; want a greater maximum": {
+			Kind: firnv1.Definition_KIND_COUNTER, After: 9, Max: 9,
+		},
 
 		"after is -5; want an ID, or 0 for none": {After: -5},
 		"IDs after 9223372036854775807":          {After: math.MaxInt64},

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 )
@@ -28,13 +29,17 @@ func hereMessage(h calls.Here) *firnv1.Here {
 
 func sequencerMessage(q calls.StatusSequencer) *firnv1.Sequencer {
 	region, _ := q.Region.MarshalText() // it has no error
-	return &firnv1.Sequencer{
+	m := &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
 		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free,
 		Here:       hereMessage(q.Here),
 		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
 		GivenRate: q.Given,
 	}
+	if q.Definition.Kind == cluster.Counter { // it has no layout
+		m.Until, m.Rate = nil, 0
+	}
+	return m
 }
 
 func sequencerMessages(all []calls.StatusSequencer) []*firnv1.Sequencer {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -190,6 +191,9 @@ func (g *giver) Decode(ctx context.Context, r *firnv1.DecodeRequest) (*firnv1.De
 	p, err := g.service.Decode(ctx, callerOf(ctx), named(r.GetSequencer()), d)
 	if err != nil {
 		return nil, err
+	}
+	if p.Kind == cluster.Counter {
+		return &firnv1.DecodeResponse{Id: p.ID, Text: p.Text}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, p.Time)
 	if err != nil {

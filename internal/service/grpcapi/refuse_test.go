@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -40,6 +41,14 @@ func TestRefusals(t *testing.T) {
 		{
 			&auth.LimitError{Caller: "shop", Rate: 5, RetryAfter: 300 * time.Millisecond},
 			refusal{code: codes.ResourceExhausted, reason: "rate_limited", retry: 300 * time.Millisecond},
+		},
+		{
+			fmt.Errorf("%w: %w", peer.ErrNotReady, &counter.ExhaustedError{Last: 9}),
+			refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "all numbers up to 9"},
+		},
+		{
+			fmt.Errorf("%w: %w", peer.ErrNotReady, &counter.LostError{Last: 9}),
+			refusal{code: codes.FailedPrecondition, reason: "lost", says: "the store has lost data"},
 		},
 		{calls.ErrCrowded, refusal{code: codes.ResourceExhausted, reason: "overloaded", retry: time.Second}},
 		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), refusal{

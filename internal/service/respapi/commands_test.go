@@ -116,11 +116,7 @@ func TestCommands(t *testing.T) {
 		{"INCR orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.ID orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.IDS orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
-		{
-			"INCRBY orders 9",
-			"-ERR can't increment by '9': a call gives one ID, and IDs can't be given back; want 1, or FIRN.IDS " +
-				"orders count for several IDs", "",
-		},
+		{"INCRBY orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.NEXT orders 9", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},

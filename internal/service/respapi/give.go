@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
@@ -220,16 +221,36 @@ func (c *conn) several(command, name string, wanted []byte, as writing) {
 	}
 }
 
-// incrBy is INCRBY, by 1.
+// incrBy is INCRBY: by 1 or, of a counter, by more.
 func (c *conn) incrBy(args [][]byte) {
 	name := c.of(args[0])
-	if string(args[1]) != "1" {
+	if string(args[1]) == "1" {
+		c.single("INCRBY", name, c.s.numbers())
+		return
+	}
+	counts, err := c.s.service.Counts(c.s.context, c.who, name)
+	if err != nil {
+		c.refuse("INCRBY", err)
+		return
+	}
+	if !counts {
 		c.fail("ERR",
 			fmt.Sprintf("can't increment by '%.30s': a call gives one ID, and IDs can't be given back; want 1, or "+
 				"FIRN.IDS %.100s count for several IDs", args[1], name))
 		return
 	}
-	c.single("INCRBY", name, c.s.numbers())
+	n, err := strconv.Atoi(string(args[1]))
+	if err != nil || n < 1 || n > calls.MaxCount {
+		c.fail("ERR", fmt.Sprintf("can't increment by '%.30s': numbers can't be given back; want a number from 1 to %d",
+			args[1], calls.MaxCount))
+		return
+	}
+	last, err := c.s.service.Take(c.s.context, c.who, name, n)
+	if err != nil {
+		c.refuse("INCRBY", err)
+		return
+	}
+	c.s.numbers().write(c, last)
 }
 
 // decode is FIRN.DECODE.
@@ -256,21 +277,18 @@ func (c *conn) decode(args [][]byte) {
 		c.refuse("FIRN.DECODE", err)
 		return
 	}
-	numbers := []struct {
-		name  string
-		value int64
-	}{
-		{"id", p.ID},
-		{"unix_ms", p.UnixMS},
-		{"tick", p.Tick},
-		{"datacenter", p.Datacenter},
-		{"node", p.Node},
-		{"node_id", p.NodeID},
-		{"sequence", p.Sequence},
-	}
-	texts := []string{"time", p.Time, "id_str", p.IDStr}
+	texts := []string{"id_str", p.IDStr}
 	if p.Text != "" {
 		texts = append(texts, "text", p.Text)
+	}
+	numbers := []number{{"id", p.ID}}
+	if p.Kind == cluster.Counter { // it has no more
+		texts = append(texts, "kind", p.Kind.String())
+	} else {
+		texts = append([]string{"time", p.Time}, texts...)
+		numbers = append(numbers, number{"unix_ms", p.UnixMS}, number{"tick", p.Tick},
+			number{"datacenter", p.Datacenter}, number{"node", p.Node}, number{"node_id", p.NodeID},
+			number{"sequence", p.Sequence})
 	}
 	c.pairs(len(texts)/2 + len(numbers))
 	c.bulks(texts...)
@@ -278,4 +296,10 @@ func (c *conn) decode(args [][]byte) {
 		c.bulk(n.name)
 		c.integer(n.value)
 	}
+}
+
+// number is a number with its name in a map.
+type number struct {
+	name  string
+	value int64
 }

@@ -8,7 +8,8 @@
 //	FIRN.DECODE name id form [as]  the same, with its text in a form; as is the form that id has
 //
 //	INCR name                 an ID, as an integer
-//	INCRBY name 1             the same; another number than 1 is an error
+//	INCRBY name 1             the same; another number than 1 is an error, unless the sequencer is a counter
+//	INCRBY name n             takes n consecutive numbers of a counter, 1 to 100000, and replies with the last of them
 //	FIRN.NEXT name [count]    as FIRN.ID, and with a count as FIRN.IDS, with integers
 //
 // Clients whose numbers are doubles, such as those in JavaScript, round integers above 2^53: different IDs then become

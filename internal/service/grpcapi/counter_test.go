@@ -1,0 +1,94 @@
+package grpcapi_test
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/firn-id/firn/api/firnv1"
+)
+
+// A counter's life: it is created, shown, gives its numbers, which have no time, until there are no more, and is
+// destroyed.
+func TestLifeOfACounter(t *testing.T) {
+	all := newMembers(t, "a", "b")
+	a, b := all[0], all[1]
+	ctx := within(t)
+	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, After: 40, Max: 49, Prefix: "inv"}
+	shown := func(what string, q *firnv1.Sequencer, err error) {
+		t.Helper()
+		if err != nil || q.GetCreated() < 1 || q.Until != nil || q.GetRate() != 0 || q.GetCapacity() != 0 ||
+			q.GetName() != "invoices" || !proto.Equal(q.GetDefinition(), definition) {
+			t.Errorf("%s: %v, %v", what, q, err)
+		}
+	}
+	created, err := a.admin.CreateSequencer(ctx, &firnv1.CreateSequencerRequest{
+		Name: "invoices", Definition: definition,
+	})
+	if !created.GetCreated() {
+		t.Errorf("%v: not created", created)
+	}
+	shown("CreateSequencer", created.GetSequencer(), err)
+	_, err = b.admin.CreateSequencer(ctx, &firnv1.CreateSequencerRequest{Name: "invoices"})
+	wants(t, "another kind", err,
+		refusal{code: codes.AlreadyExists, reason: "exists", says: "kind: counter is in force, snowflake is wanted"})
+	if c := refusalOf(err).conflict; !proto.Equal(c.GetInForce(), definition) {
+		t.Errorf("the conflict is %v", c)
+	}
+
+	next, err := b.ids.Next(ctx, &firnv1.NextRequest{Sequencer: "invoices", Form: firnv1.Form_FORM_PREFIXED})
+	if err != nil || next.GetId() != 41 || next.GetText() != "inv_0000000000019" {
+		t.Errorf("Next: %v, %v", next, err)
+	}
+	some, err := b.ids.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: "invoices", Count: 4})
+	if err != nil || !slices.Equal(some.GetIds(), []int64{42, 43, 44, 45}) {
+		t.Errorf("NextBatch: %v, %v", some, err)
+	}
+	stream, err := b.ids.Stream(ctx, &firnv1.StreamRequest{Sequencer: "invoices", BatchSize: 2, Total: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stream.Recv(); err != nil || !slices.Equal(got.GetIds(), []int64{46, 47}) {
+		t.Errorf("Stream: %v, %v", got, err)
+	}
+	_, err = b.ids.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: "invoices", Count: 3})
+	wants(t, "more than there are", err,
+		refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "all numbers up to 49"})
+
+	for _, r := range []*firnv1.DecodeRequest{
+		{Id: 41, Form: firnv1.Form_FORM_PREFIXED},
+		{Text: "inv_0000000000019", Form: firnv1.Form_FORM_PREFIXED},
+	} {
+		r.Sequencer = "invoices"
+		parts, err := a.ids.Decode(ctx, r)
+		if err != nil || !proto.Equal(parts, &firnv1.DecodeResponse{Id: 41, Text: "inv_0000000000019"}) {
+			t.Errorf("Decode %v: %v, %v", r, parts, err)
+		}
+	}
+
+	one, err := b.admin.GetSequencer(ctx, &firnv1.GetSequencerRequest{Name: "invoices"})
+	shown("GetSequencer", one.GetSequencer(), err)
+	list, err := a.admin.ListSequencers(ctx, &firnv1.ListSequencersRequest{})
+	if len(list.GetSequencers()) != 2 {
+		t.Fatalf("ListSequencers: %v, %v", list, err)
+	}
+	shown("ListSequencers", list.GetSequencers()[1], err)
+	status, err := a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{})
+	if len(status.GetSequencers()) != 2 {
+		t.Fatalf("ClusterStatus: %v, %v", status, err)
+	}
+	shown("ClusterStatus", status.GetSequencers()[1], err)
+
+	if _, err := a.admin.DestroySequencer(ctx, &firnv1.DestroySequencerRequest{Name: "invoices"}); err != nil {
+		t.Error(err)
+	}
+	_, err = a.ids.Next(ctx, &firnv1.NextRequest{Sequencer: "invoices"})
+	wants(t, "after the end", err, refusal{code: codes.NotFound, reason: "unknown_sequencer"})
+	for _, r := range all {
+		if log := r.log.String(); log != "" {
+			t.Errorf("it was logged: %s", log)
+		}
+	}
+}
