@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/calls"
 )
 
@@ -28,11 +29,16 @@ func hereMessage(h calls.Here) *firnv1.Here {
 
 func sequencerMessage(q calls.StatusSequencer) *firnv1.Sequencer {
 	region, _ := q.Region.MarshalText() // it has no error
+	_, free := q.NodeIDs()
+	var allocation cluster.Allocation
+	if q.Allocation != nil {
+		allocation = *q.Allocation
+	}
 	return &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
-		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free,
+		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: free,
 		Here:       hereMessage(q.Here),
-		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
+		Allocation: allocationMessage(allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
 		GivenRate: q.Given,
 	}
 }

@@ -58,7 +58,10 @@ func (c *contract) expect(t *testing.T, h http.Handler, calls []anExchange) {
 	}
 }
 
-const ordersPath = "/api/v1/sequencers/orders"
+const (
+	ordersPath   = "/api/v1/sequencers/orders"
+	invoicesPath = "/api/v1/sequencers/invoices"
+)
 
 // goodCalls are the life of a sequencer, and a look at everything.
 var goodCalls = []anExchange{
@@ -105,6 +108,17 @@ var goodCalls = []anExchange{
 		body: `{"name":"posts","layout":"41/5/17","allocation":{"kind":"percent","percent":50},` + before +
 			`,"after":1000}`, status: 201,
 	},
+	{
+		target: "POST /api/v1/sequencers",
+		body:   `{"name":"invoices","kind":"counter","after":"1000","max":2000,"prefix":"inv"}`, status: 201,
+	},
+	{target: "GET " + invoicesPath, status: 200},
+	{target: "POST " + invoicesPath + "/id", status: 200},
+	{target: "POST " + invoicesPath + "/ids?count=3&form=prefixed", status: 200},
+	{target: "GET " + invoicesPath + "/ids/1001?form=prefixed", status: 200},
+	{target: "GET " + invoicesPath + "/ids/1001?ids=string", status: 200},
+	{target: "GET " + invoicesPath + "/nodes", status: 200},
+	{target: "GET " + invoicesPath, status: 200},
 	{target: "GET /api/v1/sequencers", status: 200},
 	{target: "GET " + ordersPath, status: 200},
 	{target: "POST " + ordersPath + "/id", status: 200},
@@ -226,6 +240,14 @@ var badCalls = []anExchange{
 		target: "POST /api/v1/sequencers", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
 		code: "too_large", undocumented: true,
 	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","kind":"counter","nodes":2}`, status: 400,
+		code: "bad_request",
+	},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","max":2}`, status: 400, code: "bad_request"},
+	{target: "GET " + invoicesPath + "/times/1795231536425", status: 400, code: "bad_request"},
+	{target: "POST " + invoicesPath + "/attach", status: 409, code: "refused"},
+	{target: "PUT " + invoicesPath + "/allocation", body: `{"kind":"all"}`, status: 409, code: "refused"},
 	{target: "GET /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "DELETE /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/Orders/id", status: 400, code: "bad_request", undocumented: true},
