@@ -158,7 +158,9 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 }
 
 // FillAfter is Fill: numbers exceed those that this member gave before, and no others.
-func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error { return c.Fill(ctx, ids) }
+func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+	return c.Fill(ctx, ids)
+}
 
 // Ready returns nil when the member gives numbers, or claims some as soon as a caller needs them. The error is that of
 // Next.
