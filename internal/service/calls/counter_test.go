@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
@@ -24,18 +25,22 @@ func TestCounter(t *testing.T) {
 	store := memstore.NewService().Client("a")
 	member := servertest.JoinOver(t, store)
 	s := calls.New(member, calls.Options{NoAutoAttach: true})
-	if _, created, err := s.Create(t.Context(), nil, "invoices", invoices); err != nil || !created {
+	who, err := (&auth.Policy{Trusted: true}).Admit("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, created, err := s.Create(t.Context(), who, "invoices", invoices); err != nil || !created {
 		t.Fatal(err)
 	}
 	next := func() (firn.ID, codes.Code) {
-		id, _, err := s.Next(t.Context(), nil, "invoices")
+		id, _, err := s.Next(t.Context(), who, "invoices")
 		if err != nil {
 			return id, calls.CodeOf(err)
 		}
 		return id, codes.OK
 	}
 	status := func() calls.StatusSequencer {
-		q, err := s.Sequencer(t.Context(), nil, "invoices")
+		q, err := s.Sequencer(t.Context(), who, "invoices")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,11 +82,11 @@ func TestCounter(t *testing.T) {
 		t.Errorf("the vitals are %+v", v)
 	}
 	for after, want := range map[int64]codes.Code{-1: codes.BadRequest, 6: codes.Refused} {
-		if _, err := s.ResumeCounter(t.Context(), nil, "invoices", after); err == nil || calls.CodeOf(err) != want {
+		if _, err := s.ResumeCounter(t.Context(), who, "invoices", after); err == nil || calls.CodeOf(err) != want {
 			t.Errorf("resumed after %d: %v, want %s", after, err, want)
 		}
 	}
-	q, err := s.ResumeCounter(t.Context(), nil, "invoices", 100)
+	q, err := s.ResumeCounter(t.Context(), who, "invoices", 100)
 	if err != nil || q.Count.Lost || q.Count.Reserved != 100 {
 		t.Fatalf("resumed: %v, %+v", err, q.Count)
 	}

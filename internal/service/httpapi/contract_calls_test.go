@@ -20,6 +20,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/packed"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -245,6 +246,14 @@ var badCalls = []anExchange{
 		target: "POST /api/v1/sequencers", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
 		code: "too_large", undocumented: true,
 	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","kind":"counter","nodes":2}`, status: 400,
+		code: "bad_request",
+	},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","max":2}`, status: 400, code: "bad_request"},
+	{target: "GET " + invoicesPath + "/times/1795231536425", status: 400, code: "bad_request"},
+	{target: "POST " + invoicesPath + "/attach", status: 409, code: "refused"},
+	{target: "PUT " + invoicesPath + "/allocation", body: `{"kind":"all"}`, status: 409, code: "refused"},
 	{target: "GET /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "DELETE /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/Orders/id", status: 400, code: "bad_request", undocumented: true},
@@ -464,6 +473,16 @@ func (c *contract) makeAll(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		a, b := all[0], all[1]
 		c.expect(t, a.handler, goodCalls)
+		c.expect(t, a.handler, []anExchange{
+			{target: "POST /api/v1/sequencers", body: `{"name":"slips","kind":"counter"}`, status: 201},
+		})
+		if err := counter.Tell(t.Context(), a.client); err != nil {
+			t.Fatal(err)
+		}
+		c.expect(t, a.handler, []anExchange{
+			{target: "POST /api/v1/sequencers/slips/ids", status: 409, code: "lost"},
+			{target: "POST /api/v1/sequencers/slips/resume", body: `{"after":7}`, status: 200},
+		})
 		c.expect(t, a.handler, badCalls)
 
 		c.expect(t, a.handler, []anExchange{
