@@ -160,7 +160,6 @@ var reasons = []string{
 	"needs ZooKeeper",
 	"needs machines of its own",
 	"needs the network",
-	"runs this test",
 	"takes minutes",
 }
 
