@@ -9,6 +9,6 @@
 // member makes IDs up to its horizon. A member that lost its session, or that the others took for dead, joins again,
 // makes IDs up to its old horizon meanwhile, and switches over.
 //
-// Exported are Start and Join, which return a Member; its Options; the Sequencer, which makes IDs; and the errors that
-// say why there are none. What a service or an operator needs beyond that, such as draining a node, is for `firn`.
+// Exported are Start and Join, which return a Member; its Options; the Sequencer, which makes IDs; the Counter, which
+// gives dense numbers; and the errors that say why there are none. What a service or an operator needs beyond that, such as draining a node, is for `firn`.
 package member

@@ -2,6 +2,7 @@ package member
 
 import (
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/peer"
 )
 
@@ -63,10 +64,22 @@ type EarlyError = peer.EarlyError
 // Wanted.
 type ExistsError = peer.ExistsError
 
+// ExhaustedError is wrapped in an ErrNotReady when a counter has fewer numbers left than are wanted: Last is the
+// greatest that there is.
+type ExhaustedError = counter.ExhaustedError
+
 // FloorError is wrapped in an ErrNotReady while members may not make IDs yet after the store has lost data, or may
 // have: From is the instant from which they may (zero: not known yet), By the member or machine that found the loss,
 // Why what it found. It passes by that time, or when an operator resumes.
 type FloorError = peer.FloorError
+
+// KindError is returned when the sequencer Name is of the kind Is and not of that which is Wanted, or was before it was
+// Destroyed.
+type KindError = peer.KindError
+
+// LostError is wrapped in an ErrNotReady after the store has lost data, so that numbers of a counter could come again,
+// until an operator resumes it: Last is the greatest number that this member knows to be reserved.
+type LostError = counter.LostError
 
 // OrderError is wrapped in an ErrNotReady while a member waits because its IDs would be smaller than existing ones, see
 // Options.Order: the node ID Node was used up to Until, which is Ahead of the clock.

@@ -40,3 +40,30 @@ func ExampleJoin() {
 	// node IDs: 1
 	// ascending: true
 }
+
+// Invoices have numbers without gaps, as long as nothing crashes.
+func ExampleMember_EnsureCounter() {
+	ctx := context.Background()
+	store := memstore.NewService().Client("example")
+	m, err := member.Join(ctx, store, member.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Leave()
+
+	invoices, err := m.EnsureCounter(ctx, "invoices", sequencer.Definition{Kind: sequencer.Counter, After: 1000})
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, err := invoices.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	last, err := invoices.Take(ctx, 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(first, last)
+	// Output:
+	// 1001 1011
+}
