@@ -69,24 +69,16 @@ func (p *player) loseCounters() {
 	}
 }
 
-// tellLoss has no counter give numbers anywhere after the store has lost data, before an operator resumes it. Without
-// counters it writes nothing.
+// tellLoss has no counter give numbers anywhere after the store has lost data, before an operator resumes it. The member
+// need not know of one: it may have forgotten, or the store has lost it.
 func (p *player) tellLoss(ctx context.Context) {
-	all := p.counters.list()
-	has := len(all) > 0
-	for _, q := range p.value.Sequencers() {
-		has = has || q.Definition().Kind == cluster.Counter
-	}
-	if !has {
-		return
-	}
 	err := p.insist(ctx, "the store has lost data; can't have counters stop at present", func() error {
 		return counter.Tell(ctx, p.store)
 	})
 	if err != nil {
 		return // the member leaves, or the counters tell it themselves
 	}
-	for _, c := range all {
+	for _, c := range p.counters.list() {
 		c.owner.Load().Told()
 		c.poke()
 	}

@@ -179,6 +179,7 @@ func (w *world) settle() {
 		})
 	}
 	all.Wait()
+	w.recount()
 	w.result.Settled = time.Since(began)
 	w.result.Served = len(w.living())
 }

@@ -92,6 +92,7 @@ const (
 	StepAll   Kind = "step all"
 	Take      Kind = "take"     // Count IDs
 	TakeAll   Kind = "take all" // Count IDs of everybody, at one instant
+	Count     Kind = "count"    // the event's Count numbers of a counter
 	Ensure    Kind = "ensure"
 	Create    Kind = "create"
 	Attach    Kind = "attach"
@@ -141,6 +142,7 @@ var eventWords = map[Kind]string{
 	StepAll:   "all clocks step by {for}",
 	Take:      "{machine} takes {count} IDs of {sequencer}",
 	TakeAll:   "all take {count} IDs of each sequencer",
+	Count:     "{machine} takes {count} numbers of the counter, which it creates unless it exists",
 	Ensure:    "{machine} creates {sequencer} with definition {definition}, unless it exists, and attaches",
 	Create:    "{machine} creates {sequencer} with definition {definition}",
 	Attach:    "{machine} attaches to {sequencer}",

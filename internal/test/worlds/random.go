@@ -222,6 +222,8 @@ func (m *maker) event() {
 	switch {
 	case m.chance(3) && ok:
 		m.add(Event{Kind: Take, Machine: name, Sequencer: pick(m, sequencers...), Count: 1 + m.Int64N(160)})
+	case m.chance(8) && ok && !m.apart:
+		m.add(Event{Kind: Count, Machine: name, Count: 1 + m.Int64N(40)})
 	case m.chance(4):
 		m.add(Event{Kind: TakeAll, Count: 1 + m.Int64N(16)})
 	case !ok, m.chance(5):

@@ -58,6 +58,7 @@ type world struct {
 
 	mu         sync.Mutex // guards what follows
 	seen       *seen
+	counted    *counted
 	transcript []line
 	result     Result
 }
@@ -83,6 +84,7 @@ type process struct {
 	member  *peer.Member
 	session atomic.Pointer[memstore.Session]
 	journal *bytes.Buffer // nil: it keeps none
+	ended   string        // why it may give no number any more; guarded by world.mu
 
 	mu      sync.Mutex
 	handles map[string][]*handle // by the name of the sequencer; the last is the present one
@@ -124,7 +126,7 @@ func simulate(t *testing.T, p Plan, verbose bool) (r Result) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			Plan: p, ctx: t.Context(), begun: time.Now(), services: map[cluster.Region]*memstore.Service{},
-			byName: map[string]*machine{}, seen: newSeen(), result: Result{Seed: p.Seed},
+			byName: map[string]*machine{}, seen: newSeen(), counted: newCounted(), result: Result{Seed: p.Seed},
 		}
 		for _, c := range p.Machines {
 			m := &machine{Machine: c}
@@ -216,6 +218,9 @@ func (w *world) do(e Event) {
 		for _, m := range w.machines {
 			for _, s := range sequencers {
 				w.take(m, s, e.Count)
+			}
+			if m.process != nil {
+				m.process.countOn(e.Count)
 			}
 		}
 	case Faulty, Faultless:
@@ -316,6 +321,7 @@ func (w *world) over(p *process, why string) {
 	defer p.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	p.ended = why
 	for _, all := range p.handles {
 		for _, h := range all {
 			h.over = why

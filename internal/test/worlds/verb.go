@@ -55,6 +55,8 @@ func (v verb) do(ctx context.Context) error {
 		whom = v.other.member.ID()
 	}
 	switch m, e := v.process.member, v.Event; e.Kind {
+	case Count:
+		return v.process.count(ctx, e.Count)
 	case Ensure:
 		return v.ensure(ctx)
 	case Replace:
