@@ -17,11 +17,12 @@ import (
 const resumeCounterHelp = `Resume has a counter give numbers again after its store has lost data. No node
 gives any before that, because numbers that were given could come again.
 
-With --after, say the greatest number that anybody was given: find it where the
-numbers are kept, such as in a table of invoices. firn sequencer show says up to
-which number the living nodes know that some were reserved; a node that died may
-have given greater ones. If you are not sure, name a greater number: that leaves
-a gap, and repeats nothing. Ask any server.`
+First stop every node that the others can't reach: it still gives the numbers
+that it had reserved. With --after, say the greatest number that anybody was
+given: find it where the numbers are kept, such as in a table of invoices. firn
+sequencer show says up to which number the living nodes know that some were
+reserved; a node that died may have given greater ones. If you are not sure, name
+a greater number: that leaves a gap, and repeats nothing. Ask any server.`
 
 func (p *program) resumeCounterCommand() *cobra.Command {
 	var o lookOptions
