@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
@@ -200,9 +201,13 @@ func sequencerTable(sequencers []calls.StatusSequencer) string {
 		if s.Given != nil {
 			rate = console.Number(*s.Given)
 		}
-		capacity := s.Free + int64(len(s.Nodes))
+		if s.Definition.Kind == cluster.Counter {
+			rows = append(rows, []string{console.Shown(s.Name), "-", "-", rate, "-", "counter"})
+			continue
+		}
+		all, free := s.NodeIDs()
 		rows = append(rows, []string{
-			console.Shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10), rate,
+			console.Shown(s.Name), strconv.FormatInt(all, 10), strconv.FormatInt(free, 10), rate,
 			forText(s), s.Definition.IDLayout().String(),
 		})
 	}

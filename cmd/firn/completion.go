@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -84,7 +85,7 @@ func (p *program) completeKinds(c *cobra.Command) {
 	}
 }
 
-// completeSequencer offers the sequencers of a running server, each with its layout. It offers nothing where no server
+// completeSequencer offers the sequencers of a running server, each with its layout, or as a counter. It offers nothing where no server
 // answers soon.
 func (p *program) completeSequencer(c *cobra.Command, args []string, _ string) (names []string,
 	_ cobra.ShellCompDirective,
@@ -93,7 +94,11 @@ func (p *program) completeSequencer(c *cobra.Command, args []string, _ string) (
 		return nil, cobra.ShellCompDirectiveNoFileComp // it has its name
 	}
 	for _, s := range p.sequencers(c) {
-		names = append(names, cobra.CompletionWithDesc(console.Shown(s.Name), s.Definition.IDLayout().String()))
+		what := s.Definition.IDLayout().String()
+		if s.Definition.Kind == cluster.Counter {
+			what = s.Definition.String()
+		}
+		names = append(names, cobra.CompletionWithDesc(console.Shown(s.Name), what))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/ops/setting"
@@ -33,11 +34,12 @@ form with --form. A server opens sealed IDs, if the token has the right open.
 An ID does not contain its layout. Name the layout, or with --sequencer the
 sequencer, whose definition decode gets from a server. Only with --sequencer
 does decode read scattered and sealed IDs, refuse other prefixes, and warn of a
-node ID that no member ever had. Without both, decode uses the default layout,
-and warns if a sequencer of the server at FIRN_ADMIN (by default on this
-machine) with another layout could have made an ID. It warns of times in the
-future, and names presets that give a past time. It also warns if more than half
-of the IDs look rounded by JavaScript.
+node ID that no member ever had. The numbers of a counter have no parts.
+
+Without both, decode uses the default layout, and warns if a sequencer of the
+server at FIRN_ADMIN (by default on this machine) with another layout could have
+made an ID. It warns of times in the future, and names presets that give a past
+time. It also warns if more than half of the IDs look rounded by JavaScript.
 
 Decode reports unreadable IDs on standard error, prints the rest, and exits with
 status 1. With --json each line is an object: the text as "input", its form as
@@ -149,6 +151,9 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 	d.open = func(text, query string) (parts calls.Parts, err error) {
 		_, err = client.Call(c.Context(), http.MethodGet,
 			remote.SequencerPath(name, "/ids/"+url.PathEscape(text)+query), nil, &parts)
+		if err == nil && parts.Made == nil && s.Definition.Kind == cluster.Snowflake {
+			err = fmt.Errorf("the server %s does not say when %.40q was made", client.Base, text)
+		}
 		return parts, err
 	}
 	return nil
@@ -178,7 +183,7 @@ type decoder struct {
 type decoded struct {
 	Input  string `json:"input"`
 	Form   string `json:"form"`
-	Layout string `json:"layout"` // that was used
+	Layout string `json:"layout,omitempty"` // that was used; a counter has none
 	calls.Parts
 }
 
@@ -231,10 +236,12 @@ func (d *decoder) one(text string) error {
 		d.report(err)
 		return nil
 	}
-	now := time.Now()
-	d.doubt(v, now)
-	d.ahead(v, now)
-	v.NeverHeld = d.open != nil && d.neverHeld(v)
+	if v.Made != nil {
+		now := time.Now()
+		d.doubt(v, now)
+		d.ahead(v, now)
+		v.NeverHeld = d.open != nil && d.neverHeld(v)
+	}
 	if v.Form == idtext.Decimal.String() && idtext.Rounded(firn.ID(v.ID)) {
 		d.rounded++
 		d.last = v.IDStr
@@ -267,7 +274,10 @@ func (d *decoder) neverHeld(v decoded) bool {
 }
 
 func (d *decoder) decode(text string) (v decoded, err error) {
-	v.Input, v.Layout = text, d.sequencer.Layout.String()
+	v.Input = text
+	if d.sequencer.Kind == cluster.Snowflake {
+		v.Layout = d.sequencer.Layout.String()
+	}
 	form := idtext.Sealed
 	if sealed := d.as == nil && idtext.IsSealed(text) || d.as != nil && *d.as == form; sealed {
 		if d.open == nil {
@@ -297,6 +307,9 @@ func (d *decoder) doubt(v decoded, now time.Time) {
 	id := firn.ID(v.ID)
 	var names []string
 	for _, s := range d.others {
+		if s.Definition.Kind == cluster.Counter {
+			continue
+		}
 		q := idtext.Of(s.Name, s.Definition, nil)
 		if _, err := q.ReadIn(idtext.UUID, v.Input); err != nil && v.Form == idtext.UUID.String() {
 			continue // it has another tag, or the time of another layout
@@ -350,6 +363,9 @@ func (d *decoder) printRow(v decoded) error {
 		}
 	}
 	d.rows++
+	if v.Made == nil {
+		return d.printf("%s", console.Row(d.columns, []string{v.IDStr, v.Kind.String()}))
+	}
 	values := []string{v.IDStr, v.Time, strconv.FormatInt(v.NodeID, 10)}
 	if d.sequencer.Layout.DatacenterBits > 0 {
 		values = append(values, strconv.FormatInt(v.Datacenter, 10), strconv.FormatInt(v.Node, 10))
@@ -367,6 +383,9 @@ func scatteredText(scattered bool) string {
 
 // partsColumns are wide enough for every ID of the sequencer, so that rows can be printed as they come.
 func partsColumns(q idtext.Sequencer) []console.Column {
+	if q.Kind == cluster.Counter {
+		return []console.Column{{Head: "ID", Width: len(firn.MaxID.String()), Right: true}, {Head: "KIND"}}
+	}
 	l := q.Layout
 	digits := func(bits int) int { return len(strconv.FormatUint(1<<bits-1, 10)) }
 	nodeBits, all := l.DatacenterBits+l.NodeBits, l.Bits()

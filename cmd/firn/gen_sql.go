@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/deploy"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/store/pgstore"
@@ -78,6 +79,10 @@ func (p *program) genSQL() *cobra.Command {
 			d := decoder{program: p}
 			if err := d.setSequencer(c, sequencer, &ask, &layout); err != nil {
 				return "", err
+			}
+			if d.sequencer.Kind == cluster.Counter {
+				return "", fmt.Errorf("sequencer %s is a counter: its numbers have no time and no node ID for functions "+
+					"to return; want another one", sequencer)
 			}
 			if d.sequencer.Scattered {
 				return "", fmt.Errorf("sequencer %s is scattered: its IDs do not lie in the order of their time, and "+

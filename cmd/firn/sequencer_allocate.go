@@ -46,7 +46,7 @@ func (p *program) allocateCommand() *cobra.Command {
 			var s calls.StatusSequencer
 			body, err := ask.Call(ctx, http.MethodPut, remote.SequencerPath(args[0], "/allocation"), marshal(a), &s)
 			return p.answer(body, err, o.json, func() string {
-				return fmt.Sprintf("%s: node IDs are for %v now; %d held, %d waiting\n", args[0], s.Allocation,
+				return fmt.Sprintf("%s: node IDs are for %v now; %d held, %d waiting\n", args[0], allocationOf(s),
 					len(s.Nodes), len(s.Waiting))
 			})
 		})

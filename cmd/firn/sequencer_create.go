@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -31,14 +32,19 @@ A new sequencer has no nodes. A call for an ID attaches a node; with --attach
 explicit, only firn sequencer attach does.
 
 --nodes is how many nodes can make IDs at a time, rounded up to a power of two.
-Unneeded node bits go to the sequence: fewer nodes make more IDs each.`
+Unneeded node bits go to the sequence: fewer nodes make more IDs each.
+
+With --kind counter, the IDs are the numbers 1, 2, 3 and so on. Each node that is
+asked for some reserves a block of them. Of the flags for IDs, a counter takes
+only --after, --max and --prefix.`
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
   firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
   firn sequencer create ledger --nodes 1 --attach explicit --window 2s
   firn sequencer create tweets --layout twitter --after 1541815603606036480
-  firn sequencer create invoices --prefix inv --scattered`
+  firn sequencer create users-2 --prefix usr --scattered
+  firn sequencer create invoices --kind counter --prefix inv`
 
 const randomStartHelp = "begin each tick's sequence at a random\n" +
 	"number: at low rates the IDs are then not all divisible by 4096, and\n" +
@@ -47,12 +53,14 @@ const randomStartHelp = "begin each tick's sequence at a random\n" +
 // createOptions are the flags of firn sequencer create.
 type createOptions struct {
 	lookOptions
+	kind       cluster.Kind
 	layout     layoutFlags
 	nodes      int64 // 0: as many as the layout has
 	allocation cluster.Allocation
 	tick       time.Duration // 0: that of the layout
 	nodeLowest bool
 	after      firn.ID
+	max        firn.ID // of a counter; 0: firn.MaxID
 	attach     cluster.AttachPolicy
 	window     time.Duration // 0: that of each node
 	prefix     string        // empty: none
@@ -71,6 +79,9 @@ func (p *program) createCommand() *cobra.Command {
 		Args:    oneName,
 	}
 	flags := c.Flags()
+	setting.Add(flags, &o.kind, "kind", "kind", "snowflake",
+		"what the IDs are: snowflake, of a time, a node ID and a sequence; or\ncounter, the numbers 1, 2, 3 and so on",
+		parseKind)
 	setting.Number(flags, &o.nodes, "nodes", "", 1,
 		"how many nodes can make IDs at a time (default: as many as the layout\nhas)")
 	setting.Add(flags, &o.allocation, "allocation", "nodes", "all",
@@ -82,6 +93,8 @@ func (p *program) createCommand() *cobra.Command {
 	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node bits below the sequence bits")
 	setting.Add(flags, &o.after, "after", "ID", "", "all new IDs must exceed this decimal ID, the greatest that exists",
 		firn.Parse)
+	setting.Add(flags, &o.max, "max", "number", "",
+		"the greatest number of a counter (default: 9223372036854775807)", parseMax)
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand",
 		"what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
 	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow,
@@ -96,13 +109,20 @@ func (p *program) createCommand() *cobra.Command {
 	setting.Bool(flags, &o.random, "random-start", randomStartHelp)
 	setting.Bool(flags, &o.dryRun, "dry-run", "show the definition, and ask no server")
 	o.add(flags, "print a JSON object")
+	must(c.RegisterFlagCompletionFunc("kind",
+		cobra.FixedCompletions([]string{"snowflake", "counter"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("attach",
 		cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("allocation",
 		cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := p.fromEnvironment(flags, "layout", "epoch"); err != nil {
+		if err := o.checkKind(flags); err != nil {
 			return err
+		}
+		if o.kind == cluster.Snowflake {
+			if err := p.fromEnvironment(flags, "layout", "epoch"); err != nil {
+				return err
+			}
 		}
 		d, err := o.definition(flags.Changed("node-lowest"))
 		if err != nil {
@@ -124,8 +144,33 @@ func (p *program) createCommand() *cobra.Command {
 	return c
 }
 
+// checkKind refuses flags that do not go with the kind.
+func (o createOptions) checkKind(flags *pflag.FlagSet) error {
+	if o.kind == cluster.Snowflake {
+		if flags.Changed("max") {
+			return usagef("--max goes with --kind counter; other IDs end with the time of their layout")
+		}
+		return nil
+	}
+	for _, name := range []string{
+		"nodes", "allocation", "layout", "epoch", "tick", "node-lowest", "attach", "window", "scattered", "random-start",
+	} {
+		if flags.Changed(name) {
+			return usagef("--%s does not go with --kind counter; a counter takes only --after, --max and --prefix", name)
+		}
+	}
+	return nil
+}
+
 // definition is what the flags say.
 func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
+	if o.kind == cluster.Counter {
+		d := cluster.Definition{Kind: o.kind, After: o.after, Max: o.max, Prefix: o.prefix}
+		if err := d.Validate(); err != nil {
+			return d, usageError{err}
+		}
+		return d, nil
+	}
 	l, err := o.layout.chosen()
 	if err != nil {
 		return cluster.Definition{}, err
@@ -152,6 +197,23 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 		return d, usageError{err}
 	}
 	return d, nil
+}
+
+// parseKind reads what the IDs are.
+func parseKind(text string) (kind cluster.Kind, err error) {
+	if kind.UnmarshalText([]byte(text)) != nil {
+		err = fmt.Errorf("%.40q is not right; want snowflake or counter", text)
+	}
+	return kind, err
+}
+
+// parseMax reads the greatest number of a counter.
+func parseMax(text string) (firn.ID, error) {
+	number, err := firn.Parse(text)
+	if err != nil || number == 0 {
+		return 0, fmt.Errorf("%.40q is not right; want a number from 1 to %d", text, int64(firn.MaxID))
+	}
+	return number, nil
 }
 
 // parseAttach reads what has a node attach.
@@ -188,20 +250,22 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 	if warning != "" {
 		p.warnf("%s: %s", name, warning)
 	}
-	l := d.IDLayout()
-	s := calls.StatusSequencer{
-		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Allocation: d.Allocation,
-		Until: calls.Until(l), Rate: l.Rate(),
+	s := calls.StatusSequencer{Name: name, Definition: d}
+	layout := ""
+	if d.Kind == cluster.Snowflake {
+		l := d.IDLayout()
+		s.Capacity, s.Free, s.Allocation = d.Capacity(), new(d.Capacity()), &d.Allocation
+		s.Until, s.Rate, layout = calls.Until(l), l.Rate(), l.String()
 	}
 	if asJSON {
 		return p.printf("%s\n", marshal(struct {
 			Name       string             `json:"name"`
 			Definition cluster.Definition `json:"definition"`
-			Layout     string             `json:"layout"` // of its IDs
-			Capacity   int64              `json:"capacity"`
-			Until      time.Time          `json:"until"`
-			Rate       float64            `json:"rate"`
-		}{name, d, l.String(), s.Capacity, s.Until, s.Rate}))
+			Layout     string             `json:"layout,omitempty"` // of its IDs; empty: a counter has none, nor what follows
+			Capacity   int64              `json:"capacity,omitzero"`
+			Until      time.Time          `json:"until,omitzero"`
+			Rate       float64            `json:"rate,omitzero"`
+		}{name, d, layout, s.Capacity, s.Until, s.Rate}))
 	}
 	return p.printf("create would make %s as follows; its definition never changes\n\n%s", name,
 		linesText(definitionLines(s)))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
@@ -75,24 +76,9 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return err
 	}
-	var nodes calls.Owners
-	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, "/nodes"), nil, &nodes); err != nil {
+	text, err := holdersText(ctx, ask, name, s)
+	if err != nil {
 		return err
-	}
-	columns := []console.Column{{Head: "NODE ID", Right: true}, {Head: "OWNER"}, {Head: "SINCE"}}
-	var rows [][]string
-	for _, n := range nodes.Nodes {
-		if n.Live {
-			rows = append(rows, []string{strconv.FormatInt(n.Node, 10), console.ShownText(n.Owner), ""})
-			if n.Since != nil {
-				rows[len(rows)-1][2] = moment(*n.Since)
-			}
-		}
-	}
-	text := fmt.Sprintf("%s: %d of %d node IDs are held\n%s", name, len(rows), s.Capacity,
-		sections(console.Table(columns, rows[:min(len(rows), mostHolders)])))
-	if more := len(rows) - mostHolders; more > 0 {
-		text += fmt.Sprintf("and %d more\n", more)
 	}
 	if rate, ok := givenPerSecond(ctx, ask, name); ok {
 		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.Base,
@@ -121,6 +107,33 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 		return fmt.Errorf("%s is not destroyed: %.80q is not its name", name, typed)
 	}
 	return nil
+}
+
+// holdersText shows which nodes hold the node IDs of a sequencer.
+func holdersText(ctx context.Context, ask remote.Client, name string, s calls.StatusSequencer) (string, error) {
+	if s.Definition.Kind == cluster.Counter {
+		return name + " is a counter\n", nil
+	}
+	var nodes calls.Owners
+	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, "/nodes"), nil, &nodes); err != nil {
+		return "", err
+	}
+	columns := []console.Column{{Head: "NODE ID", Right: true}, {Head: "OWNER"}, {Head: "SINCE"}}
+	var rows [][]string
+	for _, n := range nodes.Nodes {
+		if n.Live {
+			rows = append(rows, []string{strconv.FormatInt(n.Node, 10), console.ShownText(n.Owner), ""})
+			if n.Since != nil {
+				rows[len(rows)-1][2] = moment(*n.Since)
+			}
+		}
+	}
+	text := fmt.Sprintf("%s: %d of %d node IDs are held\n%s", name, len(rows), s.Capacity,
+		sections(console.Table(columns, rows[:min(len(rows), mostHolders)])))
+	if more := len(rows) - mostHolders; more > 0 {
+		text += fmt.Sprintf("and %d more\n", more)
+	}
+	return text, nil
 }
 
 // typed returns the next line of standard input. An error is returned when there is none, or when ctx ends before it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -17,7 +18,7 @@ import (
 
 const listHelp = `List shows the sequencers of a cluster: how many node IDs each has and how many
 are free, how many nodes wait for one or are drained, the number of nodes each
-is for, and whether the asked server is attached.
+is for, and whether the asked server is attached. A counter has no node IDs.
 
 With --json it prints the server's answer.`
 
@@ -49,7 +50,7 @@ func (p *program) listCommand() *cobra.Command {
 // hereColour is that of where a server stands with a sequencer, as calls.Here prints it.
 func hereColour(here string) console.Colour {
 	switch {
-	case strings.HasPrefix(here, "attached,"):
+	case strings.HasPrefix(here, "attached,"), strings.HasPrefix(here, "counting"):
 		return console.Green
 	case strings.HasPrefix(here, "waiting,"):
 		return console.Yellow
@@ -72,11 +73,17 @@ func (p *program) listTable(all []calls.StatusSequencer) string {
 	}
 	var rows [][]string
 	for _, s := range all {
+		if s.Definition.Kind == cluster.Counter {
+			rows = append(rows,
+				[]string{console.Shown(s.Name), "-", "-", "-", "-", "counter", "-", "-", console.ShownText(hereText(s))})
+			continue
+		}
+		_, free := s.NodeIDs()
 		rows = append(rows, []string{
-			console.Shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10),
+			console.Shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(free, 10),
 			strconv.Itoa(len(s.Waiting)),
 			strconv.Itoa(len(s.Drained)), forText(s), console.Number(s.Rate),
-			s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), console.ShownText(s.Here.String()),
+			s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), console.ShownText(hereText(s)),
 		})
 	}
 	return console.Table(columns, rows)
@@ -85,7 +92,23 @@ func (p *program) listTable(all []calls.StatusSequencer) string {
 // forText says how many nodes get a node ID.
 func forText(s calls.StatusSequencer) string {
 	if s.Share != nil {
-		return fmt.Sprintf("%v, policy %s", s.Allocation, shareText(*s.Share))
+		return fmt.Sprintf("%v, policy %s", allocationOf(s), shareText(*s.Share))
 	}
-	return s.Allocation.String()
+	return allocationOf(s).String()
+}
+
+// allocationOf is the allocation in force.
+func allocationOf(s calls.StatusSequencer) cluster.Allocation {
+	if s.Allocation == nil {
+		return cluster.Allocation{}
+	}
+	return *s.Allocation
+}
+
+// hereText is the state of the asked server in a sequencer. In a counter every node can give numbers.
+func hereText(s calls.StatusSequencer) string {
+	if s.Definition.Kind == cluster.Counter && s.Here.State == "none" {
+		return "no numbers yet"
+	}
+	return s.Here.String()
 }

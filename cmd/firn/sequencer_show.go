@@ -39,6 +39,9 @@ func (p *program) showCommand() *cobra.Command {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var s calls.StatusSequencer
 			return p.show(ctx, ask, remote.SequencerPath(args[0], ""), &s, o.json, func() string {
+				if s.Definition.Kind == cluster.Counter {
+					return sequencerText(s)
+				}
 				return sequencerText(s) + sections(nodeTable([]calls.StatusSequencer{s}))
 			})
 		})
@@ -48,7 +51,7 @@ func (p *program) showCommand() *cobra.Command {
 
 // sequencerText describes a sequencer, without a table of its nodes.
 func sequencerText(s calls.StatusSequencer) string {
-	here := console.ShownText(s.Here.String())
+	here := console.ShownText(hereText(s))
 	if s.Here.Why != "" && s.Here.State != peer.Detached.String() {
 		here += ": " + console.ShownText(s.Here.Why)
 	}
@@ -64,6 +67,9 @@ func sequencerText(s calls.StatusSequencer) string {
 
 // definitionLines describes what a sequencer is created with.
 func definitionLines(s calls.StatusSequencer) [][2]string {
+	if s.Definition.Kind == cluster.Counter {
+		return counterLines(s)
+	}
 	l := s.Definition.IDLayout()
 	lines := [][2]string{
 		{"sequencer", console.Shown(s.Name)},
@@ -92,6 +98,20 @@ func definitionLines(s calls.StatusSequencer) [][2]string {
 	}
 	if s.Definition.RandomStart {
 		lines = append(lines, [2]string{"start", "the sequence of each tick begins at a random number"})
+	}
+	return lines
+}
+
+// counterLines is definitionLines of a counter.
+func counterLines(s calls.StatusSequencer) [][2]string {
+	d := s.Definition
+	lines := [][2]string{{"sequencer", console.Shown(s.Name)}, {"kind", "counter"}}
+	if d.After != 0 {
+		lines = append(lines, [2]string{"after", d.After.String()})
+	}
+	lines = append(lines, [2]string{"max", d.Last().String()})
+	if d.Prefix != "" {
+		lines = append(lines, [2]string{"prefix", d.Prefix})
 	}
 	return lines
 }
@@ -134,11 +154,12 @@ func nodesText(s calls.StatusSequencer) string {
 		text += fmt.Sprintf(", of which the region %v has %s, %d to %d", s.Region,
 			console.Plural(nodes.Size(), "node ID"), nodes.From, nodes.To)
 	}
-	text += fmt.Sprintf(", for %v", s.Allocation)
-	if created := s.Definition.Allocation; s.Allocation != created {
+	text += fmt.Sprintf(", for %v", allocationOf(s))
+	if created := s.Definition.Allocation; allocationOf(s) != created {
 		text += fmt.Sprintf(" (created for %v)", created)
 	}
-	text += fmt.Sprintf("; %d held, %d free", s.Capacity-s.Free, s.Free)
+	_, free := s.NodeIDs()
+	text += fmt.Sprintf("; %d held, %d free", s.Capacity-free, free)
 	if d := datacenters(s.Definition.IDLayout()); d != "" {
 		text += "; " + d
 	}

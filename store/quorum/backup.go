@@ -309,7 +309,7 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string, keys 
 		return err
 	}
 	// it gets its identity when it begins
-	then := []store.Op{store.Delete(recordKey), store.Delete(clusterid.Key), open}
+	then := []store.Op{store.Delete(recordKey), store.Delete(clusterid.Key), open, floor.NewEra()}
 	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: then}); err != nil {
 		return err
 	}

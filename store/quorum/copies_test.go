@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/test/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/place"
@@ -186,11 +187,16 @@ func TestTwinOfAMachine(t *testing.T) {
 }
 
 // A cluster that begins with a restored directory waits from its first claim on, however late that is: another copy of
-// it may have been used.
+// it may have been used. For the same reason its counters stop: the era is another one.
 func TestRestoredFloor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	self := w.machines[0]
 	w.dirs[self] = w.restored(self)
-	wantOpen(t, w.open(w.start(self)))
+	s := w.open(w.start(self))
+	wantOpen(t, s)
+	kv, err := s.Get(t.Context(), floor.EraKey)
+	if era, parse := floor.ParseEra(kv.Value); err != nil || parse != nil || era == 0 {
+		t.Errorf("the era is %d (%v, %v); want another one than before", era, err, parse)
+	}
 }

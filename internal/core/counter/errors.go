@@ -11,11 +11,11 @@ var ErrClosed = errors.New("closed to claims")
 // ErrReleased is returned once the owner has left.
 var ErrReleased = errors.New("it has left")
 
-// ExhaustedError is returned when there are no more numbers.
+// ExhaustedError is returned when there are fewer numbers left than the caller wants.
 type ExhaustedError struct{ Last int64 } // the greatest that there is
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("all numbers up to %d, the greatest of the counter, are used up", e.Last)
+	return fmt.Sprintf("the counter ends at %d, and has fewer numbers left than were asked for", e.Last)
 }
 
 // Reason returns the code of the error.

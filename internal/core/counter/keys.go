@@ -2,20 +2,13 @@ package counter
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 
-	"github.com/firn-id/firn/internal/base/fresh"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/store"
 )
-
-// EraKey is the key of the store's era. Its value is a number in decimal. It is changed by whoever notices that the
-// store has lost data, and absent until somebody has.
-const EraKey = "era"
 
 // Key returns the key of a counter, which outlives the sequencer.
 func Key(name string) string { return "sequencers/" + name + "/counter" }
@@ -52,7 +45,7 @@ func parse(key string, value []byte) (r Record, mark string, err error) {
 // Read reads a counter and the store's era. The mark is that of the record's write. Errors are those of the store, or
 // say what can't be read.
 func Read(ctx context.Context, s store.Store, key string) (v View, mark string, err error) {
-	era, err := s.Get(ctx, EraKey)
+	era, err := s.Get(ctx, floor.EraKey)
 	if err != nil {
 		return v, "", err
 	}
@@ -61,34 +54,16 @@ func Read(ctx context.Context, s store.Store, key string) (v View, mark string, 
 		return v, "", err
 	}
 	v = View{Version: kv.Version, IfEra: era.Version}
-	if v.StoreEra, err = parseEra(era.Value); err == nil {
+	if v.StoreEra, err = floor.ParseEra(era.Value); err == nil {
 		v.Record, mark, err = parse(key, kv.Value)
 	}
 	return v, mark, err
 }
 
-func parseEra(value []byte) (era int64, err error) {
-	if len(value) == 0 {
-		return 0, nil
-	}
-	if era, err = strconv.ParseInt(string(value), 10, 64); err != nil {
-		return 0, fmt.Errorf("the key %q holds %.100q; want a number, which whoever notices that the store has lost "+
-			"data puts there", EraKey, value)
-	}
-	return era, nil
-}
-
-// NewEra returns the operation that changes the store's era to one that never was.
-func NewEra() store.Op {
-	b := fresh.Bytes()
-	era := int64(binary.BigEndian.Uint64(b[:8])&math.MaxInt64 | 1)
-	return store.Put(EraKey, strconv.AppendInt(nil, era, 10))
-}
-
 // Tell changes the store's era, once it has lost data, so that nobody claims numbers before an operator resumes. A
 // write in doubt needs no care: another one does no harm. Errors are those of the store.
 func Tell(ctx context.Context, s store.Store) error {
-	_, err := s.Commit(ctx, store.Txn{Then: []store.Op{NewEra()}})
+	_, err := s.Commit(ctx, store.Txn{Then: []store.Op{floor.NewEra()}})
 	return err
 }
 
@@ -133,7 +108,7 @@ func write(ctx context.Context, s store.Store, key string, v View, r Record) err
 		return err
 	}
 	_, err = s.Commit(ctx, store.Txn{
-		If:   []store.Condition{{Key: key, Version: v.Version}, {Key: EraKey, Version: v.IfEra}},
+		If:   []store.Condition{{Key: key, Version: v.Version}, {Key: floor.EraKey, Version: v.IfEra}},
 		Then: []store.Op{put},
 	})
 	return err

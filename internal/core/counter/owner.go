@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/fresh"
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/store"
@@ -235,7 +236,7 @@ func (o *Owner) commit(ctx context.Context, w Write, guards []store.Condition) (
 		return nil, err
 	}
 	txn := store.Txn{
-		If:   []store.Condition{{Key: o.config.Key, Version: w.IfVersion}, {Key: EraKey, Version: w.IfEra}},
+		If:   []store.Condition{{Key: o.config.Key, Version: w.IfVersion}, {Key: floor.EraKey, Version: w.IfEra}},
 		Then: []store.Op{put},
 	}
 	if w.Record.Size > 0 {

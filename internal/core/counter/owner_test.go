@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -303,7 +304,7 @@ func TestNumbersEndAtTheMaximum(t *testing.T) {
 		a := p.party("a")
 		a.wants(2, 8, 9)
 		err := a.Claim(t.Context())
-		const want = "all numbers up to 9, the greatest of the counter, are used up"
+		const want = "the counter ends at 9, and has fewer numbers left than were asked for"
 		if err == nil || err.Error() != want || reason.Of(err) != "exhausted" {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -505,11 +506,11 @@ func TestWhatCantBeRead(t *testing.T) {
 			}
 		}
 		put(key, `{"last":3}`)
-		put(EraKey, "x")
+		put(floor.EraKey, "x")
 		if err := a.Claim(t.Context()); err == nil || !strings.Contains(err.Error(), `"era" holds "x"`) {
 			t.Errorf("%v", err)
 		}
-		put(EraKey, "0")
+		put(floor.EraKey, "0")
 		a.wants(1, 4)
 	})
 }

@@ -112,8 +112,14 @@ func (c *Counter) Name() string { return c.name }
 // Definition returns the definition in force.
 func (c *Counter) Definition() cluster.Definition { return c.definition }
 
-// Reserved returns the greatest number that this member has reserved, given or not; 0: none.
-func (c *Counter) Reserved() firn.ID { return firn.ID(c.owner.Load().State().Greatest) }
+// Counting returns how far this member is. It does not ask the store.
+func (c *Counter) Counting() Counting {
+	s := c.owner.Load().State()
+	return Counting{
+		Reserved: firn.ID(max(s.Greatest, s.Known.Last)),
+		Lost:     s.Phase == counter.Losing || s.Phase == counter.Lost,
+	}
+}
 
 // Next returns the next number. It waits for one until ctx ends, at most as long as the store takes to answer.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -52,6 +53,13 @@ func (p *player) tellCounters() {
 			c.end(ErrDestroyed)
 		}
 	}
+}
+
+// Counters returns the handles of counters that have not ended, by name.
+func (m *Member) Counters() []*Counter {
+	all := slices.DeleteFunc(m.counters.list(), func(c *Counter) bool { return c.ctx.Err() != nil })
+	slices.SortFunc(all, func(a, b *Counter) int { return strings.Compare(a.name, b.name) })
+	return all
 }
 
 // loseCounters has no counter give numbers here after the store has lost data.
@@ -120,6 +128,15 @@ func (m *Member) abandonCounters() {
 		o.Abandon()
 		c.poke()
 	}
+}
+
+// CounterRecord returns what the store has of a counter now. The error is that of the store.
+func (m *Member) CounterRecord(ctx context.Context, name string) (v counter.View, err error) {
+	err = m.insist(ctx, "can't read a counter at present", func() (err error) {
+		v, _, err = counter.Read(ctx, m.store, counter.Key(name))
+		return err
+	})
+	return v, err
 }
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/internal/core/fence"
 )
@@ -30,6 +31,8 @@ type Vitals struct {
 	Failing  []string `json:"failing,omitempty"`
 	Forwards bool     `json:"forwards,omitempty"` // it asks other nodes for IDs where it has no node ID
 
+	Counters map[string]Counting `json:"counters,omitempty"` // how far it is with those that it gave numbers of, by name
+
 	Verdict string `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
 	// by how much its wall clock was ahead of the others' median then, at least; negative: behind
 	Offset  time.Duration `json:"offset_ns"`
@@ -48,6 +51,12 @@ type Vitals struct {
 	// to its nearest horizon that it renews with its pulse, negative once passed; zero: it holds no such node ID
 	Left      time.Duration `json:"left_ns,omitzero"`
 	RoundTrip time.Duration `json:"rtt_ns,omitzero"` // of its latest write to the store
+}
+
+// Counting is how far a member is with a counter.
+type Counting struct {
+	Reserved firn.ID `json:"reserved,omitempty"` // the greatest number that it knows to be reserved, by anybody; 0: none
+	Lost     bool    `json:"lost,omitempty"`     // it stopped, since the store has lost data
 }
 
 // Judgement returns the verdict over the member's clock, without With; the zero value: it was never judged.

@@ -99,14 +99,14 @@ func (s Seen) cluster() (all []Finding) {
 		all = append(all, OK.about("members", "%d alive", alive))
 	}
 	for _, q := range status.Sequencers {
-		switch total := q.Free + int64(len(q.Nodes)); {
+		switch total, free := q.NodeIDs(); {
 		case q.Name != peer.DefaultSequencer || total == 0: // or it is not there yet
-		case q.Free == 0:
+		case free == 0:
 			all = append(all, Fail.about("node IDs", "none of %d is free in the default sequencer", total).
 				do("create a sequencer whose layout has more node bits, or run fewer nodes; with --wait nodes wait "+
 					"in line"))
 		default:
-			all = append(all, OK.about("node IDs", "%d of %d are free in the default sequencer", q.Free, total))
+			all = append(all, OK.about("node IDs", "%d of %d are free in the default sequencer", free, total))
 		}
 	}
 	for _, p := range status.Problems {

@@ -68,7 +68,9 @@ func threeMembers() *calls.Status {
 		})
 		nodes[int64(i)] = id
 	}
-	s.Sequencers = []calls.StatusSequencer{{Name: "default", Until: now.AddDate(60, 0, 0), Nodes: nodes, Free: 1021}}
+	s.Sequencers = []calls.StatusSequencer{{
+		Name: "default", Until: now.AddDate(60, 0, 0), Nodes: nodes, Free: new(int64(1021)),
+	}}
 	return s
 }
 
@@ -278,7 +280,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		}, Warn, "no answer: refused", "start it, or correct --store"},
 		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
 		{"few node IDs", func(s *Seen) {
-			s.Stored.Status.Sequencers[0].Nodes, s.Stored.Status.Sequencers[0].Free = held(1000), 24
+			s.Stored.Status.Sequencers[0].Nodes, s.Stored.Status.Sequencers[0].Free = held(1000), new(int64(24))
 		}, Warn, "Only 24 more nodes can give IDs of default: 1000 of its 1024", "more nodes"},
 		{"used far ahead", func(s *Seen) {
 			s.Stored.Furthest = time.Hour
@@ -414,7 +416,7 @@ func held(n int64) map[int64]string {
 // Where no node ID is free the next node gets none.
 func TestNoNodeIDs(t *testing.T) {
 	s := healthy()
-	s.Stored.Status.Sequencers[0].Nodes, s.Stored.Status.Sequencers[0].Free = held(1024), 0
+	s.Stored.Status.Sequencers[0].Nodes, s.Stored.Status.Sequencers[0].Free = held(1024), new(int64(0))
 	found := s.cluster()
 	if len(found) != 3 || found[1].Level != Fail || found[1].Found != "none of 1024 is free in the default sequencer" ||
 		!strings.Contains(found[1].Do, "--wait") ||

@@ -62,5 +62,5 @@ func (n NodeSeen) against(other NodeSeen) (all []Finding) {
 
 // alike returns what must be alike in all regions, of a definition: what an ID is made of.
 func alike(d cluster.Definition) cluster.Definition {
-	return cluster.Definition{Nodes: d.Capacity(), Layout: d.Layout, Scattered: d.Scattered}
+	return cluster.Definition{Kind: d.Kind, Nodes: d.Capacity(), Layout: d.Layout, Scattered: d.Scattered}
 }

@@ -61,6 +61,12 @@ func TestRegionsAreCompared(t *testing.T) {
 			node(cluster.Region{Number: 2, Of: 8}, "a", orders(func(d *cluster.Definition) { d.Scattered = true })),
 			node(cluster.Region{Number: 3, Of: 8}, "b", orders(func(*cluster.Definition) {})),
 		}, []string{differs}},
+		{[]NodeSeen{
+			node(cluster.Region{Number: 2, Of: 8}, "a", orders(func(d *cluster.Definition) {
+				*d = cluster.Definition{Kind: cluster.Counter}
+			})),
+			node(cluster.Region{Number: 3, Of: 8}, "b", orders(func(*cluster.Definition) {})),
+		}, []string{`"orders" differs: kind is counter at a, and snowflake at b`}},
 		{[]NodeSeen{ // these make different IDs
 			node(cluster.Region{Number: 2, Of: 8}, "a", orders(func(d *cluster.Definition) {
 				d.Nodes, d.After = 100, 1<<40

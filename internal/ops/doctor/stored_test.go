@@ -78,6 +78,16 @@ func TestStored(t *testing.T) {
 		write("a", -time.Hour, peer.Vitals{Ready: true})
 		write("b", -time.Hour, peer.Vitals{Ready: true})
 		see("ok members: 2 alive", ids)
+		counter, err := cluster.Encode(cluster.CreateSequencer{
+			Sequencer: "invoices", Definition: cluster.Definition{Kind: cluster.Counter},
+		}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(t.Context(), "counter", counter); err != nil {
+			t.Fatal(err)
+		}
+		see("ok members: 2 alive", ids)
 		if _, err := s.Append(t.Context(), "unreadable", []byte("{}")); err != nil {
 			t.Fatal(err)
 		}

@@ -103,15 +103,6 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 	return q, nil
 }
 
-// open returns the issuer of a counter's numbers: every member may give them.
-func (s *Service) open(ctx context.Context, name string) (Issuer, error) {
-	c, err := s.member.OpenCounter(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 // attachTo attaches to a sequencer, and waits until the member may use a node ID, or knows that it won't get one
 // at once.
 func (s *Service) attachTo(ctx context.Context, name string,
@@ -190,7 +181,9 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 	}
 	defer end()
 	q, ok := s.member.Sequencer(name)
-	if ok {
+	if c, counts := s.member.Counter(name); counts {
+		err = c.Detach(ctx)
+	} else if ok {
 		err = q.Detach(ctx)
 	} else {
 		_, err = s.member.Lookup(ctx, name)

@@ -58,7 +58,7 @@ func (s *Service) noteFailed(ctx context.Context, name string, err error) {
 	if !lacksNodeID(ctx, err) || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
-	if _, ok := s.member.Value().Sequencer(name); ok {
+	if q, ok := s.member.Value().Sequencer(name); ok && !isCounter(q) {
 		s.failing.note(name, time.Now())
 	}
 }

@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,35 +10,26 @@ import (
 	"github.com/firn-id/firn/internal/service/idtext"
 )
 
-// Parts has the fields of an ID in a layout, as JSON.
+// Parts has the fields of an ID, as JSON.
 type Parts struct {
-	ID         int64        `json:"id"`
-	IDStr      string       `json:"id_str"`
-	Kind       cluster.Kind `json:"kind,omitempty"` // counter: only ID, IDStr and Text are there
-	Time       string       `json:"time"`           // RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
-	UnixMS     int64        `json:"unix_ms"`        // Time, rounded down
-	Tick       int64        `json:"tick"`           // since the layout's epoch
-	Datacenter int64        `json:"datacenter"`     // 0 in a layout without datacenters
-	Node       int64        `json:"node"`
-	NodeID     int64        `json:"node_id"` // datacenter << node bits | node
-	Sequence   int64        `json:"sequence"`
+	ID    int64        `json:"id"`
+	IDStr string       `json:"id_str"`
+	Kind  cluster.Kind `json:"kind,omitempty"` // of its sequencer; absent: snowflake
+	*Made              // nil: it is the number of a counter
 	// no member ever had the node ID, as far as the server has read the log; false: one had, or that is unknown
 	NeverHeld bool   `json:"never_held,omitempty"`
 	Text      string `json:"text,omitempty"` // the ID in the form that the caller has asked for; empty: in none
 }
 
-// MarshalJSON leaves out what the number of a counter has not: all but itself and its text.
-func (p Parts) MarshalJSON() ([]byte, error) {
-	if p.Kind == cluster.Counter {
-		return json.Marshal(struct {
-			ID    int64        `json:"id"`
-			IDStr string       `json:"id_str"`
-			Kind  cluster.Kind `json:"kind"`
-			Text  string       `json:"text,omitempty"`
-		}{p.ID, p.IDStr, p.Kind, p.Text})
-	}
-	type parts Parts
-	return json.Marshal(parts(p))
+// Made says when and where an ID was made, by its layout.
+type Made struct {
+	Time       string `json:"time"`       // RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
+	UnixMS     int64  `json:"unix_ms"`    // Time, rounded down
+	Tick       int64  `json:"tick"`       // since the layout's epoch
+	Datacenter int64  `json:"datacenter"` // 0 in a layout without datacenters
+	Node       int64  `json:"node"`
+	NodeID     int64  `json:"node_id"` // datacenter << node bits | node
+	Sequence   int64  `json:"sequence"`
 }
 
 // lastTime is the first time that RFC 3339 can't write.
@@ -63,9 +53,11 @@ func Decode(q idtext.Sequencer, id firn.ID) (Parts, error) {
 	}
 	return Parts{
 		ID: int64(id), IDStr: id.String(),
-		Time: tickTime(layout, at), UnixMS: at.UnixMilli(), Tick: p.Tick,
-		Datacenter: p.Datacenter, Node: p.Node, NodeID: p.Datacenter<<layout.NodeBits | p.Node,
-		Sequence: p.Sequence,
+		Made: &Made{
+			Time: tickTime(layout, at), UnixMS: at.UnixMilli(), Tick: p.Tick,
+			Datacenter: p.Datacenter, Node: p.Node, NodeID: p.Datacenter<<layout.NodeBits | p.Node,
+			Sequence: p.Sequence,
+		},
 	}, nil
 }
 

@@ -45,6 +45,7 @@ const (
 	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
 	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
 	CallsProblem    ProblemKind = "calls"     // callers of some nodes get no IDs of a sequencer
+	CounterProblem  ProblemKind = "counter"   // a counter stopped after the store has lost data, or its numbers end
 	HorizonProblem  ProblemKind = "horizon"   // reserved time ends, and more is not reserved
 	LayoutProblem   ProblemKind = "layout"    // the time of a layout ends
 	GoneProblem     ProblemKind = "gone"      // a member's pulse is gone
@@ -71,6 +72,7 @@ var remedies = []struct {
 		CallsProblem,
 		"Have callers or balancers ask nodes that give IDs of it: /readyz?sequencer= with its name says which do.",
 	},
+	{CounterProblem, "Create another counter with a greater maximum, and move the callers to it."},
 	{HorizonProblem, "Run firn doctor on that machine."},
 	{LayoutProblem, "Create a sequencer with a later epoch or more time bits, and move the callers to it."},
 	{GoneProblem, "If nobody stopped it, start it again; the other members remove it from the cluster."},
@@ -134,6 +136,9 @@ func TimeOfDay(at, now time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
+// notNow are the kinds that are about what comes, or not about the default sequencer.
+var notNow = []ProblemKind{HorizonProblem, DiskProblem, CounterProblem}
+
 // Unready says why the node is not ready, in the words of Problems. It asks the machines of the quorum alone, for a
 // quarter of a second at most.
 func (s *Service) Unready(why error) string {
@@ -142,7 +147,7 @@ func (s *Service) Unready(why error) string {
 	}
 	status := s.ownStatus()
 	for _, p := range Problems(status) {
-		if p.Level == Failing && p.Kind != HorizonProblem && p.Kind != DiskProblem { // these are about what comes
+		if p.Level == Failing && !slices.Contains(notNow, p.Kind) {
 			p.Detail = "" // callers without a right see this
 			return p.Sentence(status.At)
 		}

@@ -37,6 +37,7 @@ func Problems(s Status) []Problem {
 	p.pulses()
 	p.lost()
 	p.sequencers()
+	p.counters()
 	p.versions()
 	kinds := ProblemKinds()
 	slices.SortStableFunc(p.found, func(a, b finding) int {
@@ -218,6 +219,9 @@ func (p *problems) knows(id string) bool {
 // sequencers finds layouts whose time ends, and scarce node IDs.
 func (p *problems) sequencers() {
 	for _, q := range p.status.Sequencers {
+		if q.isCounter() {
+			continue
+		}
 		add := func(group string, one Problem) {
 			one.Sequencers = []string{q.Name}
 			p.addAbout(q.Name, group, one)
@@ -235,25 +239,25 @@ func (p *problems) sequencers() {
 				Cause: "the time of its layout ends on " + until,
 			})
 		}
-		used := int64(len(q.Nodes))
-		switch total := q.Free + used; {
+		total, free := q.NodeIDs()
+		switch {
 		case len(q.Lacking) > 0:
 			which := fmt.Sprintf("none of its %d node IDs is free", total)
-			if q.Free > 0 {
+			if free > 0 {
 				which = fmt.Sprintf("none of its %d node IDs that is accepted is free", total)
 			}
 			add("lacking", Problem{
 				Level: Warning, Kind: NodeIDsProblem, Members: q.Lacking,
 				Effect: p.without(q), Cause: which,
 			})
-		case total >= 10 && q.Free*10 < total:
-			effect := fmt.Sprintf("Only %d more nodes can give IDs of %s", q.Free, q.Name)
-			if q.Free == 0 {
+		case total >= 10 && free*10 < total:
+			effect := fmt.Sprintf("Only %d more nodes can give IDs of %s", free, q.Name)
+			if free == 0 {
 				effect = "No more nodes can give IDs of " + q.Name
 			}
 			add("few", Problem{
 				Level: Warning, Kind: NodeIDsProblem, Effect: effect,
-				Cause: fmt.Sprintf("%d of its %d node IDs are taken", used, total),
+				Cause: fmt.Sprintf("%d of its %d node IDs are taken", len(q.Nodes), total),
 			})
 		}
 	}

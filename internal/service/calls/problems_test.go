@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/base/space"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/store/quorum"
@@ -32,7 +33,7 @@ func healthy() calls.Status {
 	}
 	s.Sequencers = []calls.StatusSequencer{{
 		Name: "default", Until: noon.AddDate(60, 0, 0),
-		Nodes: map[int64]string{0: "a", 1: "b", 2: "c"}, Free: 1021,
+		Nodes: map[int64]string{0: "a", 1: "b", 2: "c"}, Free: new(int64(1021)),
 	}}
 	return s
 }
@@ -162,25 +163,25 @@ func TestProblems(t *testing.T) {
 		},
 		"waiting": {all(notReady(1, "waiting", "no node ID is free", time.Minute),
 			sequencer(func(q *calls.StatusSequencer) {
-				q.Free, q.Waiting, q.Lacking = 0, []string{"b", "c"}, []string{"b"}
+				q.Free, q.Waiting, q.Lacking = new(int64(0)), []string{"b", "c"}, []string{"b"}
 			})), []string{
 			"warning node_ids: ids-2 gives no IDs of default: none of its 3 node IDs is free [b] of default",
 		}},
 		"waiting for another": {sequencer(func(q *calls.StatusSequencer) {
-			q.Free, q.Waiting, q.Lacking = 1021, []string{"b"}, []string{"b"}
+			q.Free, q.Waiting, q.Lacking = new(int64(1021)), []string{"b"}, []string{"b"}
 		}), []string{
 			"warning node_ids: ids-2 gives no IDs of default: none of its 1024 node IDs that is accepted is free [b] " +
 				"of default",
 		}},
 		"waiting, and asks others": {all(vitals(1, func(v *peer.Vitals) {
 			v.Forwards = true
-		}), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b"} })), []string{
+		}), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = new(int64(0)), []string{"b"} })), []string{
 			"warning node_ids: ids-2 asks other nodes for IDs of default: none of its 3 node IDs is free [b] of " +
 				"default",
 		}},
 		"waiting, and one asks others": {all(vitals(1, func(v *peer.Vitals) {
 			v.Forwards = true
-		}), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b", "c"} })), []string{
+		}), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = new(int64(0)), []string{"b", "c"} })), []string{
 			"warning node_ids: ids-2 and ids-3 give no IDs of default: none of its 3 node IDs is free [b c] of default",
 		}},
 		"calls": {all(vitals(1, func(v *peer.Vitals) {
@@ -206,22 +207,27 @@ func TestProblems(t *testing.T) {
 			"error not_ready: ids-2 gives no IDs since 11:58:58Z: so [b]",
 		}},
 		"waiting by the allocation": {sequencer(func(q *calls.StatusSequencer) {
-			q.Free, q.Waiting = 1021, []string{"b"}
+			q.Free, q.Waiting = new(int64(1021)), []string{"b"}
 		}), nil},
 		"no node IDs": {sequencer(func(q *calls.StatusSequencer) {
 			q.Nodes = map[int64]string{}
 			fill(q, 32)
-			q.Free = 0
+			q.Free = new(int64(0))
 		}), []string{"warning node_ids: No more nodes can give IDs of default: 32 of its 32 node IDs are taken [] of " +
 			"default"}},
 		"few node IDs": {sequencer(func(q *calls.StatusSequencer) {
-			q.Nodes, q.Free = map[int64]string{}, 0
+			q.Nodes = map[int64]string{}
 			fill(q, 29)
-			q.Free = 3
+			q.Free = new(int64(3))
 		}), []string{"warning node_ids: Only 3 more nodes can give IDs of default: 29 of its 32 node IDs are " +
 			"taken [] " +
 			"of default"}},
-		"as many as used": {sequencer(func(q *calls.StatusSequencer) { q.Free = 0 }), nil},
+		"a counter": {func(s *calls.Status) {
+			s.Sequencers = append(s.Sequencers, calls.StatusSequencer{
+				Name: "invoices", Definition: cluster.Definition{Kind: cluster.Counter},
+			})
+		}, nil},
+		"as many as used": {sequencer(func(q *calls.StatusSequencer) { q.Free = new(int64(0)) }), nil},
 		"horizon": {vitals(1, func(v *peer.Vitals) {
 			v.Left = 9 * time.Second
 		}), []string{"error horizon: ids-2 gives IDs for 7s more: it should have reserved more time, and has not [b]"}},

@@ -14,37 +14,50 @@ import (
 	"github.com/firn-id/firn/internal/service/admit/auth"
 )
 
-// StatusSequencer is the state of a sequencer, as JSON.
+// StatusSequencer is the state of a sequencer, as JSON. A counter has no node IDs, and so none of what tells of them.
 type StatusSequencer struct {
 	Name       string             `json:"name"`
 	Definition cluster.Definition `json:"definition"`
-	Created    int64              `json:"created"`         // the position of the entry that created it
-	Capacity   int64              `json:"capacity"`        // number of node IDs in the region
-	Region     cluster.Region     `json:"region,omitzero"` // that it was created in
-	Until      time.Time          `json:"until"`           // when the time of its layout ends
-	Rate       float64            `json:"rate"`            // IDs per second and node
-	Nodes      map[int64]string   `json:"nodes"`           // the member that has each node ID
-	Waiting    []string           `json:"waiting"`         // members waiting for a node ID, in order
-	Free       int64              `json:"free"`            // number of node IDs that no member has
+	Created    int64              `json:"created"`           // the position of the entry that created it
+	Capacity   int64              `json:"capacity,omitzero"` // number of node IDs in the region
+	Region     cluster.Region     `json:"region,omitzero"`   // that it was created in
+	Until      time.Time          `json:"until,omitzero"`    // when the time of its layout ends
+	Rate       float64            `json:"rate,omitzero"`     // IDs per second and node
+	Nodes      map[int64]string   `json:"nodes,omitzero"`    // the member that has each node ID
+	Waiting    []string           `json:"waiting,omitzero"`  // members waiting for a node ID, in order
+	Free       *int64             `json:"free,omitempty"`    // number of node IDs that no member has
 	// in force; that of the definition is what it was created with
-	Allocation cluster.Allocation `json:"allocation"`
+	Allocation *cluster.Allocation `json:"allocation,omitempty"`
 	// percent of the members by the policy, 0: the rest; nil: the policy does not name it
 	Share   *int64   `json:"share,omitempty"`
-	Drained []string `json:"drained"` // members that may not attach
+	Drained []string `json:"drained,omitzero"` // members that may not attach
 	// IDs per second that callers got lately, of all nodes whose pulse is fresh; nil: unknown
 	Given *float64 `json:"given_rate,omitempty"`
-	Here  Here     `json:"here"`
+	// how far a counter is; nil: it is none, or was not read
+	Count *Count `json:"count,omitempty"`
+	Here  Here   `json:"here"`
 
 	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
 }
 
+// NodeIDs returns how many node IDs members have or can have, and how many of these are free: none of a counter.
+func (s StatusSequencer) NodeIDs() (all, free int64) {
+	if s.Free == nil {
+		return 0, 0
+	}
+	return *s.Free + int64(len(s.Nodes)), *s.Free
+}
+
 // Here is the answering member's state in a sequencer, see peer.State.
 type Here struct {
-	State string  `json:"state"`           // a peer.Phase, or "none": it was never attached
+	// a peer.Phase, or "none": it was never attached; in a counter counting, lost, exhausted, or none: it gave none yet
+	State string  `json:"state"`
 	Node  *int64  `json:"node,omitempty"`  // the node ID in use, while attached, or the first of them
 	Nodes []int64 `json:"nodes,omitempty"` // all node IDs in use, if there are several
 	Place int     `json:"place,omitempty"` // in the waiting line, from 1
 	Why   string  `json:"why,omitempty"`   // why it makes no IDs
+	// the greatest number of a counter that this member knows to be reserved, by anybody, given or not; 0: none
+	Reserved firn.ID `json:"reserved,omitempty"`
 }
 
 // never is the state of a member that was never attached.
@@ -95,11 +108,16 @@ func sharesOf(v cluster.Value) map[string]int64 {
 func describe(shares map[string]int64, name string, q cluster.Sequencer) StatusSequencer {
 	d := q.Definition()
 	described := StatusSequencer{
-		Name: name, Definition: d, Created: q.Created(), Capacity: q.NodeIDs().Size(), Region: q.Region(),
-		Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
-		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: Here{State: never},
-		Allocation: q.Allocation(), Drained: slices.AppendSeq([]string{}, q.DrainedMembers()),
+		Name: name, Definition: d, Created: q.Created(), Region: q.Region(), Here: Here{State: never},
 	}
+	if d.Kind == cluster.Counter {
+		return described
+	}
+	free, allocation := q.Free(), q.Allocation()
+	described.Capacity, described.Free, described.Allocation = q.NodeIDs().Size(), &free, &allocation
+	described.Until, described.Rate = Until(d.IDLayout()), d.IDLayout().Rate()
+	described.Nodes, described.Waiting = maps.Collect(q.Nodes()), q.Waiting()
+	described.Drained = slices.AppendSeq([]string{}, q.DrainedMembers())
 	if share, ok := shares[name]; ok {
 		described.Share = &share
 	}
@@ -107,6 +125,9 @@ func describe(shares map[string]int64, name string, q cluster.Sequencer) StatusS
 }
 
 func (s *Service) here(name string) Here {
+	if c, ok := s.member.Counter(name); ok {
+		return hereCounting(c)
+	}
 	q, ok := s.member.Sequencer(name)
 	if !ok {
 		return Here{State: never}
@@ -176,6 +197,9 @@ func (s *Service) Sequencer(ctx context.Context, who *auth.Caller, name string) 
 	q, err := s.lookup(ctx, name)
 	if err != nil {
 		return StatusSequencer{}, err
+	}
+	if isCounter(q) {
+		return s.counted(ctx, name)
 	}
 	return s.describe(name, q), nil
 }

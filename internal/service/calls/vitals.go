@@ -75,6 +75,7 @@ func (s *Service) Vitals() peer.Vitals {
 		l.counted, l.given, l.byName = now, total, byName
 	}
 	v.Rate, v.Rates = l.rate, l.rates
+	v.Counters = s.countings()
 	v.Failing, v.Forwards = s.failing.names(now), s.options.Forwarder != nil
 	return v
 }

@@ -55,7 +55,7 @@ func TestLifeOfACounter(t *testing.T) {
 	}
 	_, err = b.ids.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: "invoices", Count: 3})
 	wants(t, "more than there are", err,
-		refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "all numbers up to 49"})
+		refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "the counter ends at 49"})
 
 	for _, r := range []*firnv1.DecodeRequest{
 		{Id: 41, Form: firnv1.Form_FORM_PREFIXED},

@@ -29,11 +29,16 @@ func hereMessage(h calls.Here) *firnv1.Here {
 
 func sequencerMessage(q calls.StatusSequencer) *firnv1.Sequencer {
 	region, _ := q.Region.MarshalText() // it has no error
+	_, free := q.NodeIDs()
+	var allocation cluster.Allocation
+	if q.Allocation != nil {
+		allocation = *q.Allocation
+	}
 	m := &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
-		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free,
+		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: free,
 		Here:       hereMessage(q.Here),
-		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
+		Allocation: allocationMessage(allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
 		GivenRate: q.Given,
 	}
 	if q.Definition.Kind == cluster.Counter { // it has no layout

@@ -20,6 +20,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/packed"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -58,7 +59,10 @@ func (c *contract) expect(t *testing.T, h http.Handler, calls []anExchange) {
 	}
 }
 
-const ordersPath = "/api/v1/sequencers/orders"
+const (
+	ordersPath   = "/api/v1/sequencers/orders"
+	invoicesPath = "/api/v1/sequencers/invoices" // a counter
+)
 
 // goodCalls are the life of a sequencer, and a look at everything.
 var goodCalls = []anExchange{
@@ -105,6 +109,22 @@ var goodCalls = []anExchange{
 		body: `{"name":"posts","layout":"41/5/17","allocation":{"kind":"percent","percent":50},` + before +
 			`,"after":1000}`, status: 201,
 	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"invoices","kind":"counter","after":4,"max":"9","prefix":"inv"}`,
+		status: 201,
+	},
+	{target: "POST " + invoicesPath + "/id", status: 200},
+	{target: "POST " + invoicesPath + "/ids?count=2", status: 200},
+	{target: "POST " + invoicesPath + "/id?form=prefixed", status: 200},
+	{target: "POST " + invoicesPath + "/ids?count=2", status: 409, code: "exhausted"},
+	{target: "POST " + invoicesPath + "/id", status: 200},
+	{target: "POST " + invoicesPath + "/id", status: 409, code: "exhausted"},
+	{target: "GET " + invoicesPath, status: 200},
+	{target: "GET " + invoicesPath + "/ids/7", status: 200},
+	{target: "GET " + invoicesPath + "/ids/inv_0000000000007?form=hex&ids=string", status: 200},
+	{target: "GET " + invoicesPath + "/times/1795231536425", status: 400, code: "bad_request"},
+	{target: "POST " + invoicesPath + "/id?form=uuid", status: 400, code: "bad_request"},
+	{target: "POST " + invoicesPath + "/resume", body: `{"after":7}`, status: 409, code: "refused"},
 	{target: "GET /api/v1/sequencers", status: 200},
 	{target: "GET " + ordersPath, status: 200},
 	{target: "POST " + ordersPath + "/id", status: 200},
@@ -226,6 +246,14 @@ var badCalls = []anExchange{
 		target: "POST /api/v1/sequencers", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413,
 		code: "too_large", undocumented: true,
 	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","kind":"counter","nodes":2}`, status: 400,
+		code: "bad_request",
+	},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","max":2}`, status: 400, code: "bad_request"},
+	{target: "GET " + invoicesPath + "/times/1795231536425", status: 400, code: "bad_request"},
+	{target: "POST " + invoicesPath + "/attach", status: 409, code: "refused"},
+	{target: "PUT " + invoicesPath + "/allocation", body: `{"kind":"all"}`, status: 409, code: "refused"},
 	{target: "GET /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "DELETE /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/Orders/id", status: 400, code: "bad_request", undocumented: true},
@@ -340,6 +368,13 @@ var badCalls = []anExchange{
 	{target: "POST " + ordersPath + "/drain", body: aMember, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/undrain", body: aMember, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/move", body: `{"node":0,"to":"a"}`, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/resume", body: `{"after":7}`, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + invoicesPath + "/resume", body: `{"after":-7}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST " + invoicesPath + "/resume", body: `{}`, status: 400, code: "bad_request", undocumented: true},
+	{
+		target: "POST " + invoicesPath + "/resume", body: `{"after":` + strings.Repeat("1", 64<<10) + `}`, status: 413,
+		code: "too_large",
+	},
 	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"all"}`, status: 404, code: "unknown_sequencer"},
 	{target: "GET " + ordersPath, status: 404, code: "unknown_sequencer"},
 	{target: "DELETE " + ordersPath, status: 404, code: "unknown_sequencer"},
@@ -397,7 +432,8 @@ var bodies = map[string]string{
 	"POST /api/v1/cluster/expel":  aMember, "POST " + ordersPath + "/drain": aMember,
 	"POST " + ordersPath + "/undrain": aMember,
 	"POST " + ordersPath + "/move":    `{"node":0,"to":"a"}`, "PUT " + ordersPath + "/allocation": `{"kind":"all"}`,
-	"PUT /api/v1/cluster/policy": `{"shares":[{"sequencer":"orders"}]}`,
+	"PUT /api/v1/cluster/policy":     `{"shares":[{"sequencer":"orders"}]}`,
+	"POST " + ordersPath + "/resume": `{"after":7}`,
 }
 
 // failingCalls are those that need the member, and those that need the cluster.
@@ -408,6 +444,7 @@ var (
 		"POST " + ordersPath + "/drain", "POST " + ordersPath + "/undrain", "POST " + ordersPath + "/move",
 		"PUT /api/v1/cluster/policy",
 		"PUT " + ordersPath + "/allocation", "POST /api/v1/cluster/expel", "POST /api/v1/cluster/skip",
+		"POST " + ordersPath + "/resume",
 	}
 
 	failingQuorumCalls = []string{
@@ -436,6 +473,16 @@ func (c *contract) makeAll(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		a, b := all[0], all[1]
 		c.expect(t, a.handler, goodCalls)
+		c.expect(t, a.handler, []anExchange{
+			{target: "POST /api/v1/sequencers", body: `{"name":"slips","kind":"counter"}`, status: 201},
+		})
+		if err := counter.Tell(t.Context(), a.client); err != nil {
+			t.Fatal(err)
+		}
+		c.expect(t, a.handler, []anExchange{
+			{target: "POST /api/v1/sequencers/slips/ids", status: 409, code: "lost"},
+			{target: "POST /api/v1/sequencers/slips/resume", body: `{"after":7}`, status: 200},
+		})
 		c.expect(t, a.handler, badCalls)
 
 		c.expect(t, a.handler, []anExchange{

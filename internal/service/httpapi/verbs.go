@@ -41,6 +41,7 @@ func (h *Handler) serveVerbs() {
 	h.post(one+"/drain", bare(omit, h.placeMember(h.service.DrainMember)))
 	h.post(one+"/undrain", bare(omit, h.placeMember(h.service.UndrainMember)))
 	h.post(one+"/move", bare(omit, h.move))
+	h.post(one+"/resume", bare(omit, h.resumeCounter))
 	h.handle(one+"/allocation", map[string]http.HandlerFunc{http.MethodPut: h.admit(bare(omit, h.allocate))})
 	h.handle("/api/v1/cluster/policy", map[string]http.HandlerFunc{
 		http.MethodGet:    h.admit(h.few(bare(omit, h.policyInForce))),
@@ -113,6 +114,26 @@ func (h *Handler) move(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	}
 	placed, err := h.service.MoveNode(Origin(r).In(r.Context()), who, sequencerOf(r), *body.Node, body.To)
 	h.answer(w, r, placed, err)
+}
+
+// Resumption is the body of POST /api/v1/sequencers/{name}/resume.
+type Resumption struct {
+	After *int64 `json:"after"` // no greater number was given
+}
+
+var errNoAfter = errors.New(`the body: no after; want a field such as "after":4711, the greatest number that was given`)
+
+func (h *Handler) resumeCounter(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Resumption
+	if !readBody(w, r, &body, "after") {
+		return
+	}
+	if body.After == nil {
+		badRequest(w, errNoAfter)
+		return
+	}
+	q, err := h.service.ResumeCounter(Origin(r).In(r.Context()), who, sequencerOf(r), *body.After)
+	h.answer(w, r, q, err)
 }
 
 func (h *Handler) allocate(w http.ResponseWriter, r *http.Request, who *auth.Caller) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/core/clocks"
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -159,7 +160,8 @@ func collectVerdict(to sink, v peer.Vitals) {
 	}
 }
 
-// collectSequencers collects the sequencers to which the member is attached or attaching.
+// collectSequencers collects the sequencers to which the member is attached or attaching, and the counters of which it
+// gave numbers.
 func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Member) {
 	answered, failed := w.Service.Forwarded()
 	to.put(forwarded, float64(answered), "answered")
@@ -187,6 +189,11 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Membe
 			to.put(held, float64(c.NodeIDs().Size()-c.Free()), name)
 			to.put(free, float64(c.Free()), name)
 			to.put(inLine, float64(len(c.Waiting())), name)
+		}
+	}
+	for name, count := range ids {
+		if c, ok := v.Sequencer(name); ok && c.Definition().Kind == cluster.Counter {
+			to.put(given, float64(count), name)
 		}
 	}
 	if !math.IsInf(least, 1) {

@@ -105,6 +105,28 @@ func TestSequencersThatAreGone(t *testing.T) {
 	})
 }
 
+// A counter has the numbers that it gave, and no series of node IDs, a horizon and a layout.
+func TestACounter(t *testing.T) {
+	full(t, func(w *watched) {
+		d := cluster.Definition{Kind: cluster.Counter}
+		if _, _, err := w.service.Create(w.t.Context(), w.who, "invoices", d); err != nil {
+			w.t.Fatal(err)
+		}
+		w.lacks(`"invoices"`)
+		if err := w.service.Many(w.t.Context(), w.who, "", "invoices", 5, func(*calls.Batch) error {
+			return nil
+		}); err != nil {
+			w.t.Fatal(err)
+		}
+		w.has(`firn_ids_given_total{sequencer="invoices"} 5`)
+		w.lacks(`layout_end_timestamp_seconds{sequencer="invoices"}`, `free{sequencer="invoices"}`, `NaN`)
+		if _, err := w.service.Destroy(w.t.Context(), w.who, "invoices"); err != nil {
+			w.t.Fatal(err)
+		}
+		w.lacks(`"invoices"`)
+	})
+}
+
 // Without the store the answer takes a second, says so, and has the metrics that need no store.
 func TestWithoutTheStore(t *testing.T) {
 	full(t, func(w *watched) {

@@ -95,20 +95,20 @@ var layouts = func() map[string]layout {
 	return all
 }()
 
-// origin is the part of a sequencer that never changes.
+// origin is the part of a sequencer that never changes. A counter has only the first two.
 type origin struct {
 	Definition cluster.Definition `json:"definition"`
 	Created    int64              `json:"created"`
-	Capacity   int64              `json:"capacity"`
-	Until      time.Time          `json:"until"`
-	Rate       float64            `json:"rate"`
+	Capacity   int64              `json:"capacity,omitzero"`
+	Until      time.Time          `json:"until,omitzero"`
+	Rate       float64            `json:"rate,omitzero"`
 }
 
 // rules are what operators have said of a sequencer.
 type rules struct {
-	Allocation cluster.Allocation `json:"allocation"`
-	Share      *int64             `json:"share,omitempty"` // nil: the policy does not name it
-	Drained    []string           `json:"drained"`
+	Allocation *cluster.Allocation `json:"allocation"`
+	Share      *int64              `json:"share,omitempty"` // nil: the policy does not name it
+	Drained    []string            `json:"drained"`
 }
 
 // quiet returns the quorum without what changes all the time and nobody looks at.
@@ -216,15 +216,19 @@ func sceneOf(status calls.Status, asked bool, notReady error) *scene {
 		joins[j.Joiner] = join{j.Target, j.Phase, processOf(status, j.Pulse)}
 	}
 	for _, q := range status.Sequencers {
+		about := tree{
+			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": q.Here,
+			"given": rounded(q.Given),
+		}
+		sequencers[q.Name] = about
+		if q.Definition.Kind == cluster.Counter {
+			continue
+		}
 		nodes := tree{}
 		for node, holder := range q.Nodes {
 			nodes[strconv.FormatInt(node, 10)] = holder
 		}
-		sequencers[q.Name] = tree{
-			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": q.Here, "nodes": nodes,
-			"waiting": q.Waiting,
-			"rules":   rules{q.Allocation, q.Share, q.Drained}, "given": rounded(q.Given),
-		}
+		about["nodes"], about["waiting"], about["rules"] = nodes, q.Waiting, rules{q.Allocation, q.Share, q.Drained}
 	}
 	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries}
 	if notReady != nil {

@@ -200,24 +200,28 @@ func watch(t *testing.T, h http.Handler) *watching {
 // presets are the layouts in the first event.
 var presets = regexp.MustCompile(`"layouts":.*"twitter":.*?}},`)
 
-// next wants the next event that is no beat to be this one.
-func (s *watching) next(want string) {
-	s.t.Helper()
+// event returns the next event that is no beat, and nothing at the end.
+func (s *watching) event() string {
 	for {
 		var event strings.Builder
 		for s.lines.Scan() && s.lines.Text() != "" {
 			event.WriteString(s.lines.Text() + "\n")
 		}
-		if event.String() == "" {
-			s.t.Fatalf("it has ended; want %s", want)
+		if !strings.HasPrefix(event.String(), "event: beat\n") {
+			return presets.ReplaceAllString(event.String(), "")
 		}
-		if strings.HasPrefix(event.String(), "event: beat\n") {
-			continue
-		}
-		if have := presets.ReplaceAllString(event.String(), ""); have != want {
-			s.t.Errorf("have %swant %s", have, want)
-		}
-		return
+	}
+}
+
+// next wants the next event that is no beat to be this one.
+func (s *watching) next(want string) {
+	s.t.Helper()
+	switch have := s.event(); have {
+	case want:
+	case "":
+		s.t.Fatalf("it has ended; want %s", want)
+	default:
+		s.t.Errorf("have %swant %s", have, want)
 	}
 }
 
@@ -288,6 +292,33 @@ data: {"facts":{"member":"a","position":7,"entries":6,"not_ready":""},` +
 		s.Drain()
 		w.next("event: end\ndata: " +
 			`{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
+		<-w.done
+	})
+}
+
+// A counter has no node IDs, no layout and no time, also one with the name of a sequencer that had.
+func TestStreamOfACounter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := two(t)
+		judged(f)
+		h, s := dashboard(f, trusted)
+		w := watch(t, h)
+		defer w.end()
+		for range 2 { // before and after the store has told
+			w.event()
+		}
+		counter := cluster.Definition{Kind: cluster.Counter, After: 41, Max: 2000, Prefix: "inv"}
+		f.Apply(cluster.CreateSequencer{Sequencer: "invoices", Definition: counter})
+		const about = `"here":{"state":"none"},"origin":{"definition":` +
+			`{"kind":"counter","after":"41","max":"2000","prefix":"inv"},"created":`
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":8,"entries":7,"not_ready":""},` +
+			`"sequencers":{"invoices":{"given":0,` + about + `8}}}}` + "\n")
+		f.Apply(cluster.DestroySequencer{Sequencer: "orders"},
+			cluster.CreateSequencer{Sequencer: "orders", Definition: counter})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":9,"not_ready":""},` +
+			`"sequencers":{"orders":{"given":0,` + about + `10}}}}` + "\n")
+		s.Drain()
+		w.event()
 		<-w.done
 	})
 }

@@ -59,7 +59,7 @@ var counters = []mutant{
 	},
 	{
 		"a claim is applied in another era", "internal/core/counter/owner.go",
-		", {Key: EraKey, Version: w.IfEra}}", "}",
+		"{Key: floor.EraKey, Version: w.IfEra}", "{Key: floor.EraKey + \"s\"}",
 		"./internal/core/counter", "Era",
 	},
 	{

@@ -2,7 +2,7 @@
 
 import { $, h, svg, say } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { number, plural, span, moment, layoutOf } from "./words.js";
+import { number, plural, span, moment, isCounter, layoutOf } from "./words.js";
 
 const day = 86400e3;
 
@@ -65,6 +65,7 @@ export class Inspect {
     const { kind, name, q } = this.chosen();
     $("id-new").disabled = kind !== "sequencer";
     if (!q || this.shown) return;
+    if (isCounter(q)) return this.showCounter(name);
     this.narrow = narrow();
     const l = layoutOf(q);
     $("parts").replaceChildren(...bits(null, l), h("p", { class: "soft" }, `An ID of ${name} has ${plural(l.time, "bit", "bits")} for the time since ${l.epoch.slice(0, 10)} in steps of ${l.tick}, ${l.node + l.datacenter} for the node, and ${l.sequence} for the sequence within a step.`));
@@ -107,11 +108,11 @@ export class Inspect {
     }
     const id = /^(0|[1-9][0-9]{0,18})$/.test(text) ? BigInt(text) : -1n;
     if (id < 0n || id >= 1n << 63n) return this.fail(`“${text.slice(0, 40)}” is not an ID; want a decimal number from 0 to 9223372036854775807${kind === "layout" ? ", or a sequencer for other forms" : ""}.`);
-    const parts = partsOf(id, layoutOf(q));
+    const parts = isCounter(q) || partsOf(id, layoutOf(q));
     if (!parts) return this.fail(`${text} is not an ID of ${name}: it has more bits than the layout.`);
     say($("inspect-why"), "");
     this.shown = id;
-    if (kind === "sequencer") this.askAbout(name, id);
+    if (kind === "sequencer" && !isCounter(q)) this.askAbout(name, id);
     history.replaceState(null, "", `#inspect=${id}&${new URLSearchParams([this.of.value.split(/=(.*)/).slice(0, 2)])}`);
     this.show();
   }
@@ -122,6 +123,7 @@ export class Inspect {
     const { kind, name, q } = this.chosen();
     $("id-new").disabled = kind !== "sequencer";
     if (!q) return;
+    if (isCounter(q)) return this.showCounter(name);
     const l = layoutOf(q);
     const parts = partsOf(id, l);
     const away = Date.now() - parts.ms;
@@ -137,6 +139,11 @@ export class Inspect {
       h("dl", {}, facts.map(([kind, term, text]) => h("div", { class: kind }, h("dt", {}, h("i", { class: `key ${kind}` }), term), h("dd", {}, text)))),
       ...this.others(id, kind, name),
       h("p", { class: "soft" }, h("a", { href: location.hash, id: "inspect-link" }, "Link to this ID")));
+  }
+
+  // showCounter says what there is to see of the numbers of a counter.
+  showCounter(name) {
+    $("parts").replaceChildren(h("p", { class: "soft" }, `${name} is a counter: its IDs are the numbers 1, 2, 3 and so on, without a time, a node and a sequence.`));
   }
 
   // askAbout asks whether the node ID was ever held.

@@ -2,7 +2,7 @@
 
 import { $, h, say, set, once, whenSeen, whenSized } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { clock, number, plural, rate, span, inJavaScript, layoutOf, who, whomOf } from "./words.js";
+import { clock, number, plural, rate, span, inJavaScript, isCounter, layoutOf, who, whomOf } from "./words.js";
 import { clusterVerbs, sequencerVerbs } from "./verbs.js";
 import * as grid from "./grid.js";
 
@@ -178,10 +178,11 @@ export class Sequencers {
     r.drawn = true;
     this.stale.add(name);
     this.redrawSmall();
-    say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
+    r.picture.hidden = isCounter(q);
+    say(r.count, isCounter(q) ? "counter" : `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
     const doubt = this.model.doubt;
     say(r.speed, this.speed(q) ?? "");
-    say(r.here, q.here && q.here.state !== "none" ? `${hereText(q.here)}${doubt === null ? "" : ", not confirmed"}` : "");
+    say(r.here, q.here && q.here.state !== "none" ? `${hereText(q)}${doubt === null ? "" : ", not confirmed"}` : "");
     set(r.here, "class", `here ${doubt === null ? (q.here?.state ?? "") : "doubt"}`);
   }
 
@@ -193,7 +194,7 @@ export class Sequencers {
   drawSmall() {
     for (const name of this.stale) {
       const [r, q] = [this.rows.get(name), this.model.sequencers.get(name)];
-      if (r && q) grid.drawSmall(r.picture, r.small, q, this.look, 52);
+      if (r && q && !isCounter(q)) grid.drawSmall(r.picture, r.small, q, this.look, 52);
     }
     this.stale.clear();
   }
@@ -207,14 +208,20 @@ export class Sequencers {
     if (!changed && this.drawn === this.name) return;
     this.drawn = this.name;
     this.drawFacts(q);
+    const counter = isCounter(q);
+    for (const part of [this.cell, this.canvas, this.note, this.line, this.legend]) part.hidden = counter;
+    for (const verb of this.verbs.querySelectorAll("button:not([data-verb=destroy])")) verb.hidden = counter;
+    if (counter) return;
     const line = q.waiting.slice(0, 8).map(who).join(", ");
     say(this.line, q.waiting.length === 0 ? "No member is waiting." : `Waiting for a node ID: ${line}${q.waiting.length > 8 ? ` and ${number(q.waiting.length - 8)} more` : ""}.`);
     this.redraw();
   }
 
   drawFacts(q) {
-    const facts = [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["waiting", number(q.waiting.length)]];
-    if (q.definition) {
+    const counter = isCounter(q);
+    const facts = counter ? [["kind", "counter"], ["after", q.definition.after ?? "0"], ["max", q.definition.max ?? "9223372036854775807"]]
+      : [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["waiting", number(q.waiting.length)]];
+    if (q.definition && !counter) {
       const l = layoutOf(q);
       if (q.definition.nodes < q.capacity) facts.unshift(["node IDs", `${number(q.capacity)}, as ${number(q.definition.nodes)} are rounded up`]);
       facts.push(["allocated to", whomOf(q)], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`], ["in JavaScript", inJavaScript(l)]);
@@ -229,7 +236,7 @@ export class Sequencers {
     if (q.rate) facts.push(["at most, per node", `${number(q.rate)} /s`]);
     if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);
     const doubt = this.model.doubt;
-    if (q.here) facts.push(["this node", `${hereText(q.here)}${doubt === null ? "" : `, not confirmed${doubt ? ` since ${clock(doubt)}` : ""}`}`]);
+    if (q.here) facts.push(["this node", `${hereText(q)}${doubt === null ? "" : `, not confirmed${doubt ? ` since ${clock(doubt)}` : ""}`}`]);
     const key = JSON.stringify(facts);
     if (this.factsFor === key) return;
     this.factsFor = key;
@@ -238,7 +245,7 @@ export class Sequencers {
 
   drawGrid() {
     const q = this.model?.sequencers.get(this.name);
-    if (!q || this.width === 0) return;
+    if (!q || isCounter(q) || this.width === 0) return;
     const horizons = this.model.past ? null : this.horizons.get(this.key(q));
     const now = Date.now();
     this.shape = grid.shapeOf(q, horizons, this.width);
@@ -305,7 +312,7 @@ export class Sequencers {
     const q = this.live?.sequencers.get(this.name);
     const since = Date.now() - (this.tried ?? 0);
     const due = this.tried === undefined || this.triedFor !== this.name || since >= within;
-    if (q && this.visible && !document.hidden && !this.reading && due) {
+    if (q && !isCounter(q) && this.visible && !document.hidden && !this.reading && due) {
       this.reading = true;
       [this.tried, this.triedFor] = [Date.now(), this.name];
       try {
@@ -325,10 +332,11 @@ export class Sequencers {
   }
 }
 
-export function hereText(here) {
+export function hereText(q) {
+  const { here } = q;
   switch (here.state) {
     case "none":
-      return "not attached";
+      return isCounter(q) ? "no numbers yet" : "not attached";
     case "attached":
       return `attached, node ID ${number(here.node)}`;
     case "waiting":

@@ -2,7 +2,7 @@
 
 import { $, h, say } from "./dom.js";
 import { ask, sequencerPath } from "./ask.js";
-import { inJavaScript, layoutOf, number, plural, rate, short, who, whomOf } from "./words.js";
+import { inJavaScript, isCounter, layoutOf, number, plural, rate, short, who, whomOf } from "./words.js";
 
 const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
 const allocation = (now) => [
@@ -31,7 +31,7 @@ const forCluster = {
   })],
   policy: ["Share the cluster out", ({ model }) => ({
     says: "Each member holds node IDs of one of these sequencers only, by these percentages. “rest” is what the others leave; empty: not shared out. All empty: no policy.",
-    fields: model.names().map((name) => {
+    fields: withNodeIDs(model).map((name) => {
       const share = model.sequencers.get(name).rules?.share;
       return { name, label: `${name}, percent`, value: share === undefined ? "" : share || "rest", optional: true };
     }),
@@ -67,7 +67,7 @@ const forSequencer = {
 const forMember = {
   drain: ["Drain", ({ id, model }) => ({
     says: `${nameOf(id, model)} gives its node ID of the sequencer back, and gets none until the drain is undone.`,
-    fields: [{ name: "sequencer", label: "From", options: model.names().filter((name) => !drained(model, name, id)).map((name) => [name, name]) }],
+    fields: [{ name: "sequencer", label: "From", options: withNodeIDs(model).filter((name) => !drained(model, name, id)).map((name) => [name, name]) }],
     call: (v) => ["POST", sequencerPath(v.sequencer, "/drain"), { member: id }],
   })],
   undrain: ["Undo a drain", ({ id, model }) => ({
@@ -81,6 +81,7 @@ const forMember = {
   }), "bad"],
 };
 
+const withNodeIDs = (model) => model.names().filter((name) => !isCounter(model.sequencers.get(name)));
 const drained = (model, name, id) => model.sequencers.get(name).rules?.drained?.includes(id) ?? false;
 // usedBy says what else a member is, as far as the page knows: what it gives, what it holds, and the machine of the quorum that
 // ends with it.
@@ -103,6 +104,7 @@ function traffic(speed, last, whom) {
 
 // holders names those that hold node IDs of a sequencer.
 function holders(q, model) {
+  if (isCounter(q)) return `${q.name} is a counter.`;
   const all = [...new Set(q.nodes.values())];
   if (all.length === 0) return `No member holds a node ID of ${q.name}.`;
   return `${plural(all.length, "member holds", "members hold")} ${plural(q.nodes.size, "node ID", "node IDs")} of ${q.name}: ${all.slice(0, few).map((id) => nameOf(id, model)).join(", ")}${all.length > few ? ` and ${number(all.length - few)} more` : ""}.`;

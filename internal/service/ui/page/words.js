@@ -119,6 +119,9 @@ function forWhom(allocation) {
 // whomOf is whom a sequencer is allocated to.
 export const whomOf = (q) => forWhom(q.rules?.allocation ?? q.definition?.allocation);
 
+// isCounter tells whether the IDs of a sequencer are the numbers 1, 2, 3 and so on: it has no node IDs and no layout.
+export const isCounter = (q) => q?.definition?.kind === "counter";
+
 // layoutOf is the layout of a sequencer's IDs: node bits that its capacity does not need go to the sequence.
 export function layoutOf(q) {
   const d = q.definition;
@@ -142,7 +145,7 @@ const say = {
   expel: (a) => [who(a.member), ` is expelled by way of ${who(a.by)}`],
   "ask-clocks": (a) => [who(a.by), " asks what the clocks of others say"],
   "peer-gc": (a) => [who(a.by), " looks for dead members"],
-  "create-sequencer": (a) => [a.sequencer, ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
+  "create-sequencer": (a) => [a.sequencer, a.definition.kind === "counter" ? " is created: a counter" : ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
   attach: (a) => [who(a.member), ` requests ${a.node_ids ? `${a.node_ids} node IDs` : "a node ID"} of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
   detach: (a) => [who(a.member), ` detaches from ${a.sequencer}`],
