@@ -96,6 +96,25 @@ func testFill(t *testing.T) {
 	}
 }
 
+// The numbers of a counter are IDs as any others.
+func TestCounter(t *testing.T) {
+	for what, options := range map[string][]Option{"": nil, "prefetched": {WithPrefetch(3, time.Minute)}} {
+		f := newFleet(map[string]behaviour{"a": gives(0)})
+		f.last = 0
+		s := f.of(t, "a", options...).Sequencer("invoices")
+		if id, err := s.Next(t.Context()); id != 1 || err != nil {
+			t.Errorf("%s: %d, %v; want 1", what, id, err)
+		}
+		ids := make([]firn.ID, 2)
+		if err := s.Fill(t.Context(), ids); err != nil || !slices.Equal(ids, []firn.ID{2, 3}) {
+			t.Errorf("%s: %v, %v; want 2 and 3", what, ids, err)
+		}
+		if texts, err := s.Texts(t.Context(), "decimal", 1); err != nil || !slices.Equal(texts, []string{"4"}) {
+			t.Errorf("%s: %q, %v; want 4", what, texts, err)
+		}
+	}
+}
+
 // When a later one of several requests fails the slice is as it was.
 func TestNothingIsHalfDone(t *testing.T) {
 	synctest.Test(t, testNothingIsHalfDone)

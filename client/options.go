@@ -57,7 +57,8 @@ const DefaultMaxAge = 2 * time.Second
 // request is sent. It includes time in which the machine slept, or lay in a snapshot, as soon as the wall clock shows
 // that. Two machines that resume one snapshot of memory may both return the IDs that were in it, until those are too
 // old. Choose a count that is used within maxAge, and a maxAge of several times the time of an answer: for 500 IDs per
-// second and a maxAge of 2 s, a count of up to 1000.
+// second and a maxAge of 2 s, a count of up to 1000. Of a counter, the IDs that are dropped, and those in memory at
+// Close, are gaps.
 func WithPrefetch(count int, maxAge time.Duration) Option {
 	return func(c *config) { c.ahead, c.count, c.maxAge = true, count, maxAge }
 }

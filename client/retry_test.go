@@ -29,6 +29,8 @@ func TestWhatIsRetried(t *testing.T) {
 		{"405", refuses(405, "method_not_allowed"), false},
 		{"408", says(408, ""), true},
 		{"409", refuses(409, "exists"), false},
+		{"409 of a counter that is used up", refuses(409, "exhausted"), false},
+		{"409 of a counter that has stopped", refuses(409, "lost"), false},
 		{"413", refuses(413, "too_large"), false},
 		{"429", refuses(429, "rate_limited", "Retry-After", "1"), false},
 		{"500", refuses(500, "internal"), true},

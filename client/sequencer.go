@@ -47,9 +47,10 @@ func newSequencer(c *Client, name string) *Sequencer {
 // Next returns an ID.
 //
 // It waits until ctx ends, or for DefaultTimeout when ctx has no deadline. An *[Error] is returned as soon as a node
-// refuses for a reason that the caller must fix: a wrong token (401, 403), an unknown sequencer (404), more IDs than a
-// limit allows (429, with RetryAfter), or a layout whose time has run out (503 lifetime). A *[MixedError] is returned
-// when a node of another cluster answers. [ErrNoAnswer] is returned when ctx ends first, and [ErrClosed] after Close.
+// refuses for a reason that the caller must fix: a wrong token (401, 403), an unknown sequencer (404), a counter that
+// is used up or has stopped (409, exhausted or lost), more IDs than a limit allows (429, with RetryAfter), or a layout
+// whose time has run out (503 lifetime). A *[MixedError] is returned when a node of another cluster answers.
+// [ErrNoAnswer] is returned when ctx ends first, and [ErrClosed] after Close.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	if s.stock != nil && s.client.config.hooks.Call == nil && ctx.Err() == nil {
 		if id, ok := s.stock.next(); ok {

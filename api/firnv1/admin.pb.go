@@ -76,7 +76,7 @@ func (x Node_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Node_State.Descriptor instead.
 func (Node_State) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34, 0}
 }
 
 // How bad it is.
@@ -128,36 +128,42 @@ func (x Problem_Level) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Problem_Level.Descriptor instead.
 func (Problem_Level) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35, 0}
 }
 
 // The states.
 type Here_State int32
 
 const (
-	Here_STATE_UNSPECIFIED Here_State = 0 // unknown to this version of the API
-	Here_STATE_NONE        Here_State = 1 // never attached
-	Here_STATE_ATTACHING   Here_State = 2 // about to get a node ID, or waiting until the clock lets it use the one it has
-	Here_STATE_ATTACHED    Here_State = 3 // has a node ID and makes IDs
-	Here_STATE_WAITING     Here_State = 4 // waits for a node ID, as all are taken
-	Here_STATE_DETACHED    Here_State = 5 // was detached by a call
-	Here_STATE_DESTROYED   Here_State = 6 // the sequencer was destroyed
-	Here_STATE_ENDED       Here_State = 7 // the server has left the cluster
-	Here_STATE_DRAINED     Here_State = 8 // an operator keeps it detached
+	Here_STATE_UNSPECIFIED Here_State = 0  // unknown to this version of the API
+	Here_STATE_NONE        Here_State = 1  // never attached
+	Here_STATE_ATTACHING   Here_State = 2  // about to get a node ID, or waiting until the clock lets it use the one it has
+	Here_STATE_ATTACHED    Here_State = 3  // has a node ID and makes IDs
+	Here_STATE_WAITING     Here_State = 4  // waits for a node ID, as all are taken
+	Here_STATE_DETACHED    Here_State = 5  // was detached by a call
+	Here_STATE_DESTROYED   Here_State = 6  // the sequencer was destroyed
+	Here_STATE_ENDED       Here_State = 7  // the server has left the cluster
+	Here_STATE_DRAINED     Here_State = 8  // an operator keeps it detached
+	Here_STATE_COUNTING    Here_State = 9  // gives the numbers of a counter
+	Here_STATE_LOST        Here_State = 10 // the counter has stopped, since the store has lost data, until ResumeCounter
+	Here_STATE_EXHAUSTED   Here_State = 11 // the counter has no more numbers
 )
 
 // Enum value maps for Here_State.
 var (
 	Here_State_name = map[int32]string{
-		0: "STATE_UNSPECIFIED",
-		1: "STATE_NONE",
-		2: "STATE_ATTACHING",
-		3: "STATE_ATTACHED",
-		4: "STATE_WAITING",
-		5: "STATE_DETACHED",
-		6: "STATE_DESTROYED",
-		7: "STATE_ENDED",
-		8: "STATE_DRAINED",
+		0:  "STATE_UNSPECIFIED",
+		1:  "STATE_NONE",
+		2:  "STATE_ATTACHING",
+		3:  "STATE_ATTACHED",
+		4:  "STATE_WAITING",
+		5:  "STATE_DETACHED",
+		6:  "STATE_DESTROYED",
+		7:  "STATE_ENDED",
+		8:  "STATE_DRAINED",
+		9:  "STATE_COUNTING",
+		10: "STATE_LOST",
+		11: "STATE_EXHAUSTED",
 	}
 	Here_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -169,6 +175,9 @@ var (
 		"STATE_DESTROYED":   6,
 		"STATE_ENDED":       7,
 		"STATE_DRAINED":     8,
+		"STATE_COUNTING":    9,
+		"STATE_LOST":        10,
+		"STATE_EXHAUSTED":   11,
 	}
 )
 
@@ -196,7 +205,7 @@ func (x Here_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Here_State.Descriptor instead.
 func (Here_State) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{37, 0}
 }
 
 type ListSequencersRequest struct {
@@ -1099,6 +1108,105 @@ func (x *MoveNodeResponse) GetSequencer() *Sequencer {
 	return nil
 }
 
+type ResumeCounterRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The counter's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The greatest number that anybody was given, 0 or more.
+	After         *int64 `protobuf:"varint,2,opt,name=after,proto3,oneof" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeCounterRequest) Reset() {
+	*x = ResumeCounterRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeCounterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeCounterRequest) ProtoMessage() {}
+
+func (x *ResumeCounterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeCounterRequest.ProtoReflect.Descriptor instead.
+func (*ResumeCounterRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ResumeCounterRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ResumeCounterRequest) GetAfter() int64 {
+	if x != nil && x.After != nil {
+		return *x.After
+	}
+	return 0
+}
+
+type ResumeCounterResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The counter then.
+	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeCounterResponse) Reset() {
+	*x = ResumeCounterResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeCounterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeCounterResponse) ProtoMessage() {}
+
+func (x *ResumeCounterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeCounterResponse.ProtoReflect.Descriptor instead.
+func (*ResumeCounterResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ResumeCounterResponse) GetSequencer() *Sequencer {
+	if x != nil {
+		return x.Sequencer
+	}
+	return nil
+}
+
 type SetAllocationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name.
@@ -1111,7 +1219,7 @@ type SetAllocationRequest struct {
 
 func (x *SetAllocationRequest) Reset() {
 	*x = SetAllocationRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1231,7 @@ func (x *SetAllocationRequest) String() string {
 func (*SetAllocationRequest) ProtoMessage() {}
 
 func (x *SetAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1244,7 @@ func (x *SetAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAllocationRequest.ProtoReflect.Descriptor instead.
 func (*SetAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetAllocationRequest) GetName() string {
@@ -1163,7 +1271,7 @@ type SetAllocationResponse struct {
 
 func (x *SetAllocationResponse) Reset() {
 	*x = SetAllocationResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	mi := &file_firn_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1283,7 @@ func (x *SetAllocationResponse) String() string {
 func (*SetAllocationResponse) ProtoMessage() {}
 
 func (x *SetAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	mi := &file_firn_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1296,7 @@ func (x *SetAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAllocationResponse.ProtoReflect.Descriptor instead.
 func (*SetAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetAllocationResponse) GetSequencer() *Sequencer {
@@ -1210,7 +1318,7 @@ type ExpelMemberRequest struct {
 
 func (x *ExpelMemberRequest) Reset() {
 	*x = ExpelMemberRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1330,7 @@ func (x *ExpelMemberRequest) String() string {
 func (*ExpelMemberRequest) ProtoMessage() {}
 
 func (x *ExpelMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1343,7 @@ func (x *ExpelMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpelMemberRequest.ProtoReflect.Descriptor instead.
 func (*ExpelMemberRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExpelMemberRequest) GetMember() string {
@@ -1264,7 +1372,7 @@ type ExpelMemberResponse struct {
 
 func (x *ExpelMemberResponse) Reset() {
 	*x = ExpelMemberResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1384,7 @@ func (x *ExpelMemberResponse) String() string {
 func (*ExpelMemberResponse) ProtoMessage() {}
 
 func (x *ExpelMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1397,7 @@ func (x *ExpelMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpelMemberResponse.ProtoReflect.Descriptor instead.
 func (*ExpelMemberResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExpelMemberResponse) GetMember() string {
@@ -1316,7 +1424,7 @@ type ForgetNodeRequest struct {
 
 func (x *ForgetNodeRequest) Reset() {
 	*x = ForgetNodeRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1436,7 @@ func (x *ForgetNodeRequest) String() string {
 func (*ForgetNodeRequest) ProtoMessage() {}
 
 func (x *ForgetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1449,7 @@ func (x *ForgetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetNodeRequest.ProtoReflect.Descriptor instead.
 func (*ForgetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ForgetNodeRequest) GetName() string {
@@ -1361,7 +1469,7 @@ type ForgetNodeResponse struct {
 
 func (x *ForgetNodeResponse) Reset() {
 	*x = ForgetNodeResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1481,7 @@ func (x *ForgetNodeResponse) String() string {
 func (*ForgetNodeResponse) ProtoMessage() {}
 
 func (x *ForgetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1494,7 @@ func (x *ForgetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetNodeResponse.ProtoReflect.Descriptor instead.
 func (*ForgetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ForgetNodeResponse) GetName() string {
@@ -1404,7 +1512,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1524,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1537,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 type GetPolicyResponse struct {
@@ -1442,7 +1550,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1562,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1575,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetPolicyResponse) GetPolicy() *Policy {
@@ -1487,7 +1595,7 @@ type SetPolicyRequest struct {
 
 func (x *SetPolicyRequest) Reset() {
 	*x = SetPolicyRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1607,7 @@ func (x *SetPolicyRequest) String() string {
 func (*SetPolicyRequest) ProtoMessage() {}
 
 func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1620,7 @@ func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetPolicyRequest) GetShares() []*Share {
@@ -1532,7 +1640,7 @@ type SetPolicyResponse struct {
 
 func (x *SetPolicyResponse) Reset() {
 	*x = SetPolicyResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1652,7 @@ func (x *SetPolicyResponse) String() string {
 func (*SetPolicyResponse) ProtoMessage() {}
 
 func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1665,7 @@ func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetPolicyResponse) GetPolicy() *Policy {
@@ -1578,7 +1686,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_firn_v1_admin_proto_msgTypes[28]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1590,7 +1698,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[28]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1603,7 +1711,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Policy) GetShares() []*Share {
@@ -1628,7 +1736,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_firn_v1_admin_proto_msgTypes[29]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1748,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[29]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1761,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Share) GetSequencer() string {
@@ -1685,7 +1793,7 @@ type ClusterStatusRequest struct {
 
 func (x *ClusterStatusRequest) Reset() {
 	*x = ClusterStatusRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[30]
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1805,7 @@ func (x *ClusterStatusRequest) String() string {
 func (*ClusterStatusRequest) ProtoMessage() {}
 
 func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[30]
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1818,7 @@ func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusRequest.ProtoReflect.Descriptor instead.
 func (*ClusterStatusRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 type ClusterStatusResponse struct {
@@ -1745,7 +1853,7 @@ type ClusterStatusResponse struct {
 
 func (x *ClusterStatusResponse) Reset() {
 	*x = ClusterStatusResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[31]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1865,7 @@ func (x *ClusterStatusResponse) String() string {
 func (*ClusterStatusResponse) ProtoMessage() {}
 
 func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[31]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1878,7 @@ func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusResponse.ProtoReflect.Descriptor instead.
 func (*ClusterStatusResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ClusterStatusResponse) GetMember() string {
@@ -1880,7 +1988,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +2000,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +2013,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Node) GetName() string {
@@ -1986,7 +2094,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_firn_v1_admin_proto_msgTypes[33]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2106,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[33]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2119,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Problem) GetLevel() Problem_Level {
@@ -2117,14 +2225,16 @@ type Sequencer struct {
 	Region string `protobuf:"bytes,14,opt,name=region,proto3" json:"region,omitempty"`
 	// IDs per second that callers got lately, of all nodes whose pulse is fresh; in ClusterStatus only. A node tells of its
 	// 32 busiest sequencers. Absent: unknown.
-	GivenRate     *float64 `protobuf:"fixed64,15,opt,name=given_rate,json=givenRate,proto3,oneof" json:"given_rate,omitempty"`
+	GivenRate *float64 `protobuf:"fixed64,15,opt,name=given_rate,json=givenRate,proto3,oneof" json:"given_rate,omitempty"`
+	// How far a counter is; in GetSequencer and ResumeCounter only. Absent: it is no counter.
+	Count         *Count `protobuf:"bytes,16,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Sequencer) Reset() {
 	*x = Sequencer{}
-	mi := &file_firn_v1_admin_proto_msgTypes[34]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2246,7 @@ func (x *Sequencer) String() string {
 func (*Sequencer) ProtoMessage() {}
 
 func (x *Sequencer) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[34]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2259,7 @@ func (x *Sequencer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sequencer.ProtoReflect.Descriptor instead.
 func (*Sequencer) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Sequencer) GetName() string {
@@ -2257,6 +2367,13 @@ func (x *Sequencer) GetGivenRate() float64 {
 	return 0
 }
 
+func (x *Sequencer) GetCount() *Count {
+	if x != nil {
+		return x.Count
+	}
+	return nil
+}
+
 // Here is the state of the answering server for a sequencer.
 type Here struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2269,14 +2386,16 @@ type Here struct {
 	// Why the server can't give IDs, for people; empty when it can.
 	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	// All node IDs in use, if there are several.
-	Nodes         []int64 `protobuf:"varint,5,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
+	Nodes []int64 `protobuf:"varint,5,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
+	// The greatest number of a counter that the server knows to be reserved, by any server, given or not; 0: none.
+	Reserved      int64 `protobuf:"varint,6,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Here) Reset() {
 	*x = Here{}
-	mi := &file_firn_v1_admin_proto_msgTypes[35]
+	mi := &file_firn_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2407,7 @@ func (x *Here) String() string {
 func (*Here) ProtoMessage() {}
 
 func (x *Here) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[35]
+	mi := &file_firn_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2420,7 @@ func (x *Here) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Here.ProtoReflect.Descriptor instead.
 func (*Here) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Here) GetState() Here_State {
@@ -2339,6 +2458,68 @@ func (x *Here) GetNodes() []int64 {
 	return nil
 }
 
+func (x *Here) GetReserved() int64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
+}
+
+// Count is how far a counter is.
+type Count struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The greatest number that is known to be reserved, by any server, given or not; 0: none.
+	Reserved int64 `protobuf:"varint,1,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	// Whether it has stopped, since the store has lost data, until ResumeCounter.
+	Lost          bool `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Count) Reset() {
+	*x = Count{}
+	mi := &file_firn_v1_admin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Count) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Count) ProtoMessage() {}
+
+func (x *Count) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Count.ProtoReflect.Descriptor instead.
+func (*Count) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Count) GetReserved() int64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
+}
+
+func (x *Count) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
 // Member is a member of the cluster.
 type Member struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2356,7 +2537,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_firn_v1_admin_proto_msgTypes[36]
+	mi := &file_firn_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2549,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[36]
+	mi := &file_firn_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2562,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Member) GetId() string {
@@ -2429,7 +2610,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_firn_v1_admin_proto_msgTypes[37]
+	mi := &file_firn_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2622,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[37]
+	mi := &file_firn_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2635,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Join) GetJoiner() string {
@@ -2504,7 +2685,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[38]
+	mi := &file_firn_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2516,7 +2697,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[38]
+	mi := &file_firn_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2529,7 +2710,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Pulse) GetAlive() bool {
@@ -2608,14 +2789,16 @@ type Vitals struct {
 	// The sequencers, at most 32, of which callers lately got no IDs from it, for want of a node ID.
 	Failing []string `protobuf:"bytes,18,rep,name=failing,proto3" json:"failing,omitempty"`
 	// Whether it asks other nodes for IDs where it has no node ID.
-	Forwards      bool `protobuf:"varint,19,opt,name=forwards,proto3" json:"forwards,omitempty"`
+	Forwards bool `protobuf:"varint,19,opt,name=forwards,proto3" json:"forwards,omitempty"`
+	// How far it is with the counters of which it has given numbers, at most 32, by name.
+	Counters      map[string]*Count `protobuf:"bytes,20,rep,name=counters,proto3" json:"counters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_firn_v1_admin_proto_msgTypes[39]
+	mi := &file_firn_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +2810,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[39]
+	mi := &file_firn_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +2823,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Vitals) GetVersion() string {
@@ -2776,6 +2959,13 @@ func (x *Vitals) GetForwards() bool {
 	return false
 }
 
+func (x *Vitals) GetCounters() map[string]*Count {
+	if x != nil {
+		return x.Counters
+	}
+	return nil
+}
+
 var File_firn_v1_admin_proto protoreflect.FileDescriptor
 
 const file_firn_v1_admin_proto_rawDesc = "" +
@@ -2830,7 +3020,13 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x02to\x18\x03 \x01(\tR\x02to\"\\\n" +
 	"\x10MoveNodeResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x120\n" +
-	"\tsequencer\x18\x02 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"_\n" +
+	"\tsequencer\x18\x02 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"S\n" +
+	"\x14ResumeCounterRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\x05after\x18\x02 \x01(\x03B\x020\x01H\x00R\x05after\x88\x01\x01B\b\n" +
+	"\x06_after\"I\n" +
+	"\x15ResumeCounterResponse\x120\n" +
+	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"_\n" +
 	"\x14SetAllocationRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
@@ -2911,7 +3107,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05Level\x12\x15\n" +
 	"\x11LEVEL_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLEVEL_ERROR\x10\x01\x12\x11\n" +
-	"\rLEVEL_WARNING\x10\x02\"\xcf\x04\n" +
+	"\rLEVEL_WARNING\x10\x02\"\xf5\x04\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
@@ -2933,19 +3129,21 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\adrained\x18\r \x03(\tR\adrained\x12\x16\n" +
 	"\x06region\x18\x0e \x01(\tR\x06region\x12\"\n" +
 	"\n" +
-	"given_rate\x18\x0f \x01(\x01H\x01R\tgivenRate\x88\x01\x01\x1a8\n" +
+	"given_rate\x18\x0f \x01(\x01H\x01R\tgivenRate\x88\x01\x01\x12$\n" +
+	"\x05count\x18\x10 \x01(\v2\x0e.firn.v1.CountR\x05count\x1a8\n" +
 	"\n" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
 	"\x06_shareB\r\n" +
-	"\v_given_rate\"\xcb\x02\n" +
+	"\v_given_rate\"\xa4\x03\n" +
 	"\x04Here\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.firn.v1.Here.StateR\x05state\x12\x17\n" +
 	"\x04node\x18\x02 \x01(\x03H\x00R\x04node\x88\x01\x01\x12\x14\n" +
 	"\x05place\x18\x03 \x01(\x03R\x05place\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x14\n" +
-	"\x05nodes\x18\x05 \x03(\x03R\x05nodes\"\xb7\x01\n" +
+	"\x05nodes\x18\x05 \x03(\x03R\x05nodes\x12\x1e\n" +
+	"\breserved\x18\x06 \x01(\x03B\x020\x01R\breserved\"\xf0\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -2956,8 +3154,16 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x0eSTATE_DETACHED\x10\x05\x12\x13\n" +
 	"\x0fSTATE_DESTROYED\x10\x06\x12\x0f\n" +
 	"\vSTATE_ENDED\x10\a\x12\x11\n" +
-	"\rSTATE_DRAINED\x10\bB\a\n" +
-	"\x05_node\"p\n" +
+	"\rSTATE_DRAINED\x10\b\x12\x12\n" +
+	"\x0eSTATE_COUNTING\x10\t\x12\x0e\n" +
+	"\n" +
+	"STATE_LOST\x10\n" +
+	"\x12\x13\n" +
+	"\x0fSTATE_EXHAUSTED\x10\vB\a\n" +
+	"\x05_node\";\n" +
+	"\x05Count\x12\x1e\n" +
+	"\breserved\x18\x01 \x01(\x03B\x020\x01R\breserved\x12\x12\n" +
+	"\x04lost\x18\x02 \x01(\bR\x04lost\"p\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\awatches\x18\x02 \x01(\tR\awatches\x12\x16\n" +
@@ -2973,7 +3179,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
 	"\x05fresh\x18\x03 \x01(\bR\x05fresh\x12/\n" +
 	"\x05as_of\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12'\n" +
-	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\xfd\x06\n" +
+	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\x85\b\n" +
 	"\x06Vitals\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12<\n" +
 	"\taddresses\x18\x02 \x03(\v2\x1e.firn.v1.Vitals.AddressesEntryR\taddresses\x120\n" +
@@ -2995,14 +3201,18 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\rverdict_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\fverdictSince\x120\n" +
 	"\x05rates\x18\x11 \x03(\v2\x1a.firn.v1.Vitals.RatesEntryR\x05rates\x12\x18\n" +
 	"\afailing\x18\x12 \x03(\tR\afailing\x12\x1a\n" +
-	"\bforwards\x18\x13 \x01(\bR\bforwards\x1a<\n" +
+	"\bforwards\x18\x13 \x01(\bR\bforwards\x129\n" +
+	"\bcounters\x18\x14 \x03(\v2\x1d.firn.v1.Vitals.CountersEntryR\bcounters\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
 	"\n" +
 	"RatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x012\x96\t\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aK\n" +
+	"\rCountersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12$\n" +
+	"\x05value\x18\x02 \x01(\v2\x0e.firn.v1.CountR\x05value:\x028\x012\xe6\t\n" +
 	"\x05Admin\x12Q\n" +
 	"\x0eListSequencers\x12\x1e.firn.v1.ListSequencersRequest\x1a\x1f.firn.v1.ListSequencersResponse\x12K\n" +
 	"\fGetSequencer\x12\x1c.firn.v1.GetSequencerRequest\x1a\x1d.firn.v1.GetSequencerResponse\x12T\n" +
@@ -3013,6 +3223,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\vDrainMember\x12\x1b.firn.v1.DrainMemberRequest\x1a\x1c.firn.v1.DrainMemberResponse\x12N\n" +
 	"\rUndrainMember\x12\x1d.firn.v1.UndrainMemberRequest\x1a\x1e.firn.v1.UndrainMemberResponse\x12?\n" +
 	"\bMoveNode\x12\x18.firn.v1.MoveNodeRequest\x1a\x19.firn.v1.MoveNodeResponse\x12N\n" +
+	"\rResumeCounter\x12\x1d.firn.v1.ResumeCounterRequest\x1a\x1e.firn.v1.ResumeCounterResponse\x12N\n" +
 	"\rSetAllocation\x12\x1d.firn.v1.SetAllocationRequest\x1a\x1e.firn.v1.SetAllocationResponse\x12H\n" +
 	"\vExpelMember\x12\x1b.firn.v1.ExpelMemberRequest\x1a\x1c.firn.v1.ExpelMemberResponse\x12E\n" +
 	"\n" +
@@ -3034,7 +3245,7 @@ func file_firn_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_firn_v1_admin_proto_goTypes = []any{
 	(Node_State)(0),                  // 0: firn.v1.Node.State
 	(Problem_Level)(0),               // 1: firn.v1.Problem.Level
@@ -3057,121 +3268,131 @@ var file_firn_v1_admin_proto_goTypes = []any{
 	(*UndrainMemberResponse)(nil),    // 18: firn.v1.UndrainMemberResponse
 	(*MoveNodeRequest)(nil),          // 19: firn.v1.MoveNodeRequest
 	(*MoveNodeResponse)(nil),         // 20: firn.v1.MoveNodeResponse
-	(*SetAllocationRequest)(nil),     // 21: firn.v1.SetAllocationRequest
-	(*SetAllocationResponse)(nil),    // 22: firn.v1.SetAllocationResponse
-	(*ExpelMemberRequest)(nil),       // 23: firn.v1.ExpelMemberRequest
-	(*ExpelMemberResponse)(nil),      // 24: firn.v1.ExpelMemberResponse
-	(*ForgetNodeRequest)(nil),        // 25: firn.v1.ForgetNodeRequest
-	(*ForgetNodeResponse)(nil),       // 26: firn.v1.ForgetNodeResponse
-	(*GetPolicyRequest)(nil),         // 27: firn.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),        // 28: firn.v1.GetPolicyResponse
-	(*SetPolicyRequest)(nil),         // 29: firn.v1.SetPolicyRequest
-	(*SetPolicyResponse)(nil),        // 30: firn.v1.SetPolicyResponse
-	(*Policy)(nil),                   // 31: firn.v1.Policy
-	(*Share)(nil),                    // 32: firn.v1.Share
-	(*ClusterStatusRequest)(nil),     // 33: firn.v1.ClusterStatusRequest
-	(*ClusterStatusResponse)(nil),    // 34: firn.v1.ClusterStatusResponse
-	(*Node)(nil),                     // 35: firn.v1.Node
-	(*Problem)(nil),                  // 36: firn.v1.Problem
-	(*Sequencer)(nil),                // 37: firn.v1.Sequencer
-	(*Here)(nil),                     // 38: firn.v1.Here
-	(*Member)(nil),                   // 39: firn.v1.Member
-	(*Join)(nil),                     // 40: firn.v1.Join
-	(*Pulse)(nil),                    // 41: firn.v1.Pulse
-	(*Vitals)(nil),                   // 42: firn.v1.Vitals
-	nil,                              // 43: firn.v1.Sequencer.NodesEntry
-	nil,                              // 44: firn.v1.Vitals.AddressesEntry
-	nil,                              // 45: firn.v1.Vitals.RatesEntry
-	(*Definition)(nil),               // 46: firn.v1.Definition
-	(*timestamppb.Timestamp)(nil),    // 47: google.protobuf.Timestamp
-	(*Allocation)(nil),               // 48: firn.v1.Allocation
-	(*durationpb.Duration)(nil),      // 49: google.protobuf.Duration
+	(*ResumeCounterRequest)(nil),     // 21: firn.v1.ResumeCounterRequest
+	(*ResumeCounterResponse)(nil),    // 22: firn.v1.ResumeCounterResponse
+	(*SetAllocationRequest)(nil),     // 23: firn.v1.SetAllocationRequest
+	(*SetAllocationResponse)(nil),    // 24: firn.v1.SetAllocationResponse
+	(*ExpelMemberRequest)(nil),       // 25: firn.v1.ExpelMemberRequest
+	(*ExpelMemberResponse)(nil),      // 26: firn.v1.ExpelMemberResponse
+	(*ForgetNodeRequest)(nil),        // 27: firn.v1.ForgetNodeRequest
+	(*ForgetNodeResponse)(nil),       // 28: firn.v1.ForgetNodeResponse
+	(*GetPolicyRequest)(nil),         // 29: firn.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),        // 30: firn.v1.GetPolicyResponse
+	(*SetPolicyRequest)(nil),         // 31: firn.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 32: firn.v1.SetPolicyResponse
+	(*Policy)(nil),                   // 33: firn.v1.Policy
+	(*Share)(nil),                    // 34: firn.v1.Share
+	(*ClusterStatusRequest)(nil),     // 35: firn.v1.ClusterStatusRequest
+	(*ClusterStatusResponse)(nil),    // 36: firn.v1.ClusterStatusResponse
+	(*Node)(nil),                     // 37: firn.v1.Node
+	(*Problem)(nil),                  // 38: firn.v1.Problem
+	(*Sequencer)(nil),                // 39: firn.v1.Sequencer
+	(*Here)(nil),                     // 40: firn.v1.Here
+	(*Count)(nil),                    // 41: firn.v1.Count
+	(*Member)(nil),                   // 42: firn.v1.Member
+	(*Join)(nil),                     // 43: firn.v1.Join
+	(*Pulse)(nil),                    // 44: firn.v1.Pulse
+	(*Vitals)(nil),                   // 45: firn.v1.Vitals
+	nil,                              // 46: firn.v1.Sequencer.NodesEntry
+	nil,                              // 47: firn.v1.Vitals.AddressesEntry
+	nil,                              // 48: firn.v1.Vitals.RatesEntry
+	nil,                              // 49: firn.v1.Vitals.CountersEntry
+	(*Definition)(nil),               // 50: firn.v1.Definition
+	(*timestamppb.Timestamp)(nil),    // 51: google.protobuf.Timestamp
+	(*Allocation)(nil),               // 52: firn.v1.Allocation
+	(*durationpb.Duration)(nil),      // 53: google.protobuf.Duration
 }
 var file_firn_v1_admin_proto_depIdxs = []int32{
-	37, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
-	37, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	46, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
-	37, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	47, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
-	38, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
-	38, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
-	37, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
-	37, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
-	37, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
-	48, // 10: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
-	37, // 11: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
-	31, // 12: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
-	32, // 13: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
-	31, // 14: firn.v1.SetPolicyResponse.policy:type_name -> firn.v1.Policy
-	32, // 15: firn.v1.Policy.shares:type_name -> firn.v1.Share
-	39, // 16: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
-	40, // 17: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
-	37, // 18: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
-	47, // 19: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
-	47, // 20: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
-	36, // 21: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
-	35, // 22: firn.v1.ClusterStatusResponse.nodes:type_name -> firn.v1.Node
-	0,  // 23: firn.v1.Node.state:type_name -> firn.v1.Node.State
-	47, // 24: firn.v1.Node.since:type_name -> google.protobuf.Timestamp
-	47, // 25: firn.v1.Node.seen:type_name -> google.protobuf.Timestamp
-	47, // 26: firn.v1.Node.reserved:type_name -> google.protobuf.Timestamp
-	1,  // 27: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
-	47, // 28: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
-	46, // 29: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
-	47, // 30: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
-	43, // 31: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
-	38, // 32: firn.v1.Sequencer.here:type_name -> firn.v1.Here
-	48, // 33: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
-	2,  // 34: firn.v1.Here.state:type_name -> firn.v1.Here.State
-	41, // 35: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
-	41, // 36: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
-	47, // 37: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
-	42, // 38: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
-	44, // 39: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
-	47, // 40: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
-	49, // 41: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
-	47, // 42: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
-	49, // 43: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
-	49, // 44: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
-	47, // 45: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
-	47, // 46: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
-	47, // 47: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
-	45, // 48: firn.v1.Vitals.rates:type_name -> firn.v1.Vitals.RatesEntry
-	3,  // 49: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
-	5,  // 50: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
-	7,  // 51: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
-	9,  // 52: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
-	11, // 53: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
-	13, // 54: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
-	15, // 55: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
-	17, // 56: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
-	19, // 57: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
-	21, // 58: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
-	23, // 59: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
-	25, // 60: firn.v1.Admin.ForgetNode:input_type -> firn.v1.ForgetNodeRequest
-	27, // 61: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
-	29, // 62: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
-	33, // 63: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
-	4,  // 64: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
-	6,  // 65: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
-	8,  // 66: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
-	10, // 67: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
-	12, // 68: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
-	14, // 69: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
-	16, // 70: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
-	18, // 71: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
-	20, // 72: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
-	22, // 73: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
-	24, // 74: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
-	26, // 75: firn.v1.Admin.ForgetNode:output_type -> firn.v1.ForgetNodeResponse
-	28, // 76: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
-	30, // 77: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
-	34, // 78: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
-	64, // [64:79] is the sub-list for method output_type
-	49, // [49:64] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	39, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
+	39, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	50, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
+	39, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	51, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
+	40, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
+	40, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
+	39, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	39, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	39, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
+	39, // 10: firn.v1.ResumeCounterResponse.sequencer:type_name -> firn.v1.Sequencer
+	52, // 11: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
+	39, // 12: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
+	33, // 13: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
+	34, // 14: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
+	33, // 15: firn.v1.SetPolicyResponse.policy:type_name -> firn.v1.Policy
+	34, // 16: firn.v1.Policy.shares:type_name -> firn.v1.Share
+	42, // 17: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
+	43, // 18: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
+	39, // 19: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
+	51, // 20: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
+	51, // 21: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
+	38, // 22: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
+	37, // 23: firn.v1.ClusterStatusResponse.nodes:type_name -> firn.v1.Node
+	0,  // 24: firn.v1.Node.state:type_name -> firn.v1.Node.State
+	51, // 25: firn.v1.Node.since:type_name -> google.protobuf.Timestamp
+	51, // 26: firn.v1.Node.seen:type_name -> google.protobuf.Timestamp
+	51, // 27: firn.v1.Node.reserved:type_name -> google.protobuf.Timestamp
+	1,  // 28: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
+	51, // 29: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
+	50, // 30: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
+	51, // 31: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
+	46, // 32: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
+	40, // 33: firn.v1.Sequencer.here:type_name -> firn.v1.Here
+	52, // 34: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
+	41, // 35: firn.v1.Sequencer.count:type_name -> firn.v1.Count
+	2,  // 36: firn.v1.Here.state:type_name -> firn.v1.Here.State
+	44, // 37: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
+	44, // 38: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
+	51, // 39: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
+	45, // 40: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
+	47, // 41: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
+	51, // 42: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
+	53, // 43: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
+	51, // 44: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
+	53, // 45: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
+	53, // 46: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
+	51, // 47: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
+	51, // 48: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
+	51, // 49: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
+	48, // 50: firn.v1.Vitals.rates:type_name -> firn.v1.Vitals.RatesEntry
+	49, // 51: firn.v1.Vitals.counters:type_name -> firn.v1.Vitals.CountersEntry
+	41, // 52: firn.v1.Vitals.CountersEntry.value:type_name -> firn.v1.Count
+	3,  // 53: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
+	5,  // 54: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
+	7,  // 55: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
+	9,  // 56: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
+	11, // 57: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
+	13, // 58: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
+	15, // 59: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
+	17, // 60: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
+	19, // 61: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
+	21, // 62: firn.v1.Admin.ResumeCounter:input_type -> firn.v1.ResumeCounterRequest
+	23, // 63: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
+	25, // 64: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
+	27, // 65: firn.v1.Admin.ForgetNode:input_type -> firn.v1.ForgetNodeRequest
+	29, // 66: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
+	31, // 67: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
+	35, // 68: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
+	4,  // 69: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
+	6,  // 70: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
+	8,  // 71: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
+	10, // 72: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
+	12, // 73: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
+	14, // 74: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
+	16, // 75: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
+	18, // 76: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
+	20, // 77: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
+	22, // 78: firn.v1.Admin.ResumeCounter:output_type -> firn.v1.ResumeCounterResponse
+	24, // 79: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
+	26, // 80: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
+	28, // 81: firn.v1.Admin.ForgetNode:output_type -> firn.v1.ForgetNodeResponse
+	30, // 82: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
+	32, // 83: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
+	36, // 84: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
+	69, // [69:85] is the sub-list for method output_type
+	53, // [53:69] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_admin_proto_init() }
@@ -3180,15 +3401,16 @@ func file_firn_v1_admin_proto_init() {
 		return
 	}
 	file_firn_v1_definition_proto_init()
-	file_firn_v1_admin_proto_msgTypes[34].OneofWrappers = []any{}
-	file_firn_v1_admin_proto_msgTypes[35].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[36].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[37].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_admin_proto_rawDesc), len(file_firn_v1_admin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   43,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

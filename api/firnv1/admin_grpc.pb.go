@@ -28,6 +28,7 @@ const (
 	Admin_DrainMember_FullMethodName      = "/firn.v1.Admin/DrainMember"
 	Admin_UndrainMember_FullMethodName    = "/firn.v1.Admin/UndrainMember"
 	Admin_MoveNode_FullMethodName         = "/firn.v1.Admin/MoveNode"
+	Admin_ResumeCounter_FullMethodName    = "/firn.v1.Admin/ResumeCounter"
 	Admin_SetAllocation_FullMethodName    = "/firn.v1.Admin/SetAllocation"
 	Admin_ExpelMember_FullMethodName      = "/firn.v1.Admin/ExpelMember"
 	Admin_ForgetNode_FullMethodName       = "/firn.v1.Admin/ForgetNode"
@@ -70,6 +71,9 @@ type AdminClient interface {
 	UndrainMember(ctx context.Context, in *UndrainMemberRequest, opts ...grpc.CallOption) (*UndrainMemberResponse, error)
 	// MoveNode gives a node ID of a sequencer to another member, which must be attached.
 	MoveNode(ctx context.Context, in *MoveNodeRequest, opts ...grpc.CallOption) (*MoveNodeResponse, error)
+	// ResumeCounter has a counter go on above a number, after the store has lost data. FAILED_PRECONDITION (refused) is returned
+	// when the sequencer is no counter, when it has not stopped, and when a greater number is known to be reserved.
+	ResumeCounter(ctx context.Context, in *ResumeCounterRequest, opts ...grpc.CallOption) (*ResumeCounterResponse, error)
 	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
 	// the sequencer was created with.
 	SetAllocation(ctx context.Context, in *SetAllocationRequest, opts ...grpc.CallOption) (*SetAllocationResponse, error)
@@ -185,6 +189,16 @@ func (c *adminClient) MoveNode(ctx context.Context, in *MoveNodeRequest, opts ..
 	return out, nil
 }
 
+func (c *adminClient) ResumeCounter(ctx context.Context, in *ResumeCounterRequest, opts ...grpc.CallOption) (*ResumeCounterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumeCounterResponse)
+	err := c.cc.Invoke(ctx, Admin_ResumeCounter_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) SetAllocation(ctx context.Context, in *SetAllocationRequest, opts ...grpc.CallOption) (*SetAllocationResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetAllocationResponse)
@@ -279,6 +293,9 @@ type AdminServer interface {
 	UndrainMember(context.Context, *UndrainMemberRequest) (*UndrainMemberResponse, error)
 	// MoveNode gives a node ID of a sequencer to another member, which must be attached.
 	MoveNode(context.Context, *MoveNodeRequest) (*MoveNodeResponse, error)
+	// ResumeCounter has a counter go on above a number, after the store has lost data. FAILED_PRECONDITION (refused) is returned
+	// when the sequencer is no counter, when it has not stopped, and when a greater number is known to be reserved.
+	ResumeCounter(context.Context, *ResumeCounterRequest) (*ResumeCounterResponse, error)
 	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
 	// the sequencer was created with.
 	SetAllocation(context.Context, *SetAllocationRequest) (*SetAllocationResponse, error)
@@ -330,6 +347,9 @@ func (UnimplementedAdminServer) UndrainMember(context.Context, *UndrainMemberReq
 }
 func (UnimplementedAdminServer) MoveNode(context.Context, *MoveNodeRequest) (*MoveNodeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MoveNode not implemented")
+}
+func (UnimplementedAdminServer) ResumeCounter(context.Context, *ResumeCounterRequest) (*ResumeCounterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResumeCounter not implemented")
 }
 func (UnimplementedAdminServer) SetAllocation(context.Context, *SetAllocationRequest) (*SetAllocationResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetAllocation not implemented")
@@ -532,6 +552,24 @@ func _Admin_MoveNode_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_ResumeCounter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeCounterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ResumeCounter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ResumeCounter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ResumeCounter(ctx, req.(*ResumeCounterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Admin_SetAllocation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SetAllocationRequest)
 	if err := dec(in); err != nil {
@@ -682,6 +720,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MoveNode",
 			Handler:    _Admin_MoveNode_Handler,
+		},
+		{
+			MethodName: "ResumeCounter",
+			Handler:    _Admin_ResumeCounter_Handler,
 		},
 		{
 			MethodName: "SetAllocation",

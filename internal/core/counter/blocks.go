@@ -123,9 +123,9 @@ func (b *Blocks) asks(r *run, before, after int64) {
 	}
 }
 
-// Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are another
-// owner's, it may have to skip what is left of that block: nobody gets that any more. It waits and fails as Next does; on
-// an error it takes and skips none.
+// Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are
+// another owner's, it may have to skip what is left of that block: nobody gets that any more. It waits and fails as
+// Next does; on an error it takes and skips none.
 func (b *Blocks) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	r := b.current.Load()
 	before, ok := r.take(n)
@@ -143,8 +143,9 @@ func (b *Blocks) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	return firn.ID(r.block.From + before + n - 1), nil
 }
 
-// renew replaces the present run by one of n consecutive numbers or more, of which the caller gets the first n. It skips
-// no number that it need not. If there is none, it returns how many numbers the blocks after the present one must have.
+// renew replaces the present run by one of n consecutive numbers or more, of which the caller gets the first n. It
+// skips no number that it need not. If there is none, it returns how many numbers the blocks after the present one must
+// have.
 func (b *Blocks) renew(n int64) (r *run, short int64) {
 	used, rest := b.current.Load().end()
 	b.given += used

@@ -8,8 +8,8 @@
 // After a lost answer an owner writes again under the same condition, so that the store applies at most one of the two.
 // If that conflicts, it reads the key, and knows by the mark of the last block whether that is its own. An owner that
 // stops in order writes the unused end of its blocks back if nobody has claimed above it. Otherwise, and after a crash,
-// what it had not given is a gap: of two blocks at most. A call for consecutive numbers leaves a gap where a block has too
-// few for it and another owner has claimed those that follow.
+// what it had not given is a gap: of two blocks at most. A call for consecutive numbers leaves a gap where a block has
+// too few for it and another owner has claimed those that follow.
 //
 // No clock bounds what dead owners have reserved. So after the store has lost data, nobody claims until an operator has
 // said above which number to go on. Whoever notices the loss changes the era, another key, on which every claim depends

@@ -149,8 +149,8 @@ func (q *party) row(n int64) firn.ID {
 	}
 }
 
-// Consecutive numbers are of one block, or of blocks between which nobody has claimed. Only where that has too few, there
-// is a gap.
+// Consecutive numbers are of one block, or of blocks between which nobody has claimed. Only where that has too few,
+// there is a gap.
 func TestOwnersGiveConsecutiveNumbers(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, b := p.party("a"), p.party("b")

@@ -174,8 +174,9 @@ func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error
 	return c.Fill(ctx, ids)
 }
 
-// Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are another
-// member's, what is left of that block may be too little, and nobody gets it any more. It waits and fails as Next does.
+// Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are
+// another member's, what is left of that block may be too little, and nobody gets it any more. It waits and fails as
+// Next does.
 func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	return c.take(ctx, func(b *counter.Blocks) (firn.ID, error) { return b.Take(ctx, n) })
 }

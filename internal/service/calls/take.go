@@ -20,8 +20,8 @@ func (s *Service) Counts(ctx context.Context, who *auth.Caller, name string) (bo
 	return q.Kind == cluster.Counter, err
 }
 
-// Take gives count consecutive numbers of a counter, and returns the last of them. The error has the code BadRequest when
-// the sequencer is of another kind, too.
+// Take gives count consecutive numbers of a counter, and returns the last of them. The error has the code BadRequest
+// when the sequencer is of another kind, too.
 func (s *Service) Take(ctx context.Context, who *auth.Caller, name string, count int) (last firn.ID, err error) {
 	if err := checkCount(count); err != nil {
 		return 0, err

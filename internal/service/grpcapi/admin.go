@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -109,6 +110,19 @@ func (a *admin) MoveNode(ctx context.Context, r *firnv1.MoveNodeRequest) (*firnv
 		return nil, err
 	}
 	return &firnv1.MoveNodeResponse{Member: p.Member, Sequencer: sequencerMessage(p.StatusSequencer)}, nil
+}
+
+func (a *admin) ResumeCounter(ctx context.Context, r *firnv1.ResumeCounterRequest) (*firnv1.ResumeCounterResponse,
+	error,
+) {
+	if r.After == nil {
+		return nil, calls.Input(errors.New("no after; want the greatest number that anybody was given"))
+	}
+	q, err := a.service.ResumeCounter(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), r.GetAfter())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.ResumeCounterResponse{Sequencer: sequencerMessage(q)}, nil
 }
 
 func (a *admin) SetAllocation(ctx context.Context, r *firnv1.SetAllocationRequest) (*firnv1.SetAllocationResponse,

@@ -174,6 +174,10 @@ func adminCalls(c firnv1.AdminClient) map[string]func(context.Context, string) e
 			_, err := c.MoveNode(ctx, &firnv1.MoveNodeRequest{Name: name, To: "a"})
 			return err
 		},
+		"ResumeCounter": func(ctx context.Context, name string) error {
+			_, err := c.ResumeCounter(ctx, &firnv1.ResumeCounterRequest{Name: name, After: new(int64(7))})
+			return err
+		},
 		"SetAllocation": func(ctx context.Context, name string) error {
 			_, err := c.SetAllocation(ctx, &firnv1.SetAllocationRequest{Name: name})
 			return err

@@ -8,6 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/core/counter"
+	"github.com/firn-id/firn/internal/test/servertest"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // A counter's life: it is created, shown, gives its numbers, which have no time, until there are no more, and is
@@ -20,6 +23,7 @@ func TestLifeOfACounter(t *testing.T) {
 	shown := func(what string, q *firnv1.Sequencer, err error) {
 		t.Helper()
 		if err != nil || q.GetCreated() < 1 || q.Until != nil || q.GetRate() != 0 || q.GetCapacity() != 0 ||
+			q.Allocation != nil ||
 			q.GetName() != "invoices" || !proto.Equal(q.GetDefinition(), definition) {
 			t.Errorf("%s: %v, %v", what, q, err)
 		}
@@ -70,6 +74,10 @@ func TestLifeOfACounter(t *testing.T) {
 
 	one, err := b.admin.GetSequencer(ctx, &firnv1.GetSequencerRequest{Name: "invoices"})
 	shown("GetSequencer", one.GetSequencer(), err)
+	if q := one.GetSequencer(); q.GetCount().GetReserved() != 49 || q.GetCount().GetLost() ||
+		q.GetHere().GetState() != firnv1.Here_STATE_COUNTING || q.GetHere().GetReserved() != 49 {
+		t.Errorf("GetSequencer: %v", q)
+	}
 	list, err := a.admin.ListSequencers(ctx, &firnv1.ListSequencersRequest{})
 	if len(list.GetSequencers()) != 2 {
 		t.Fatalf("ListSequencers: %v, %v", list, err)
@@ -90,5 +98,75 @@ func TestLifeOfACounter(t *testing.T) {
 		if log := r.log.String(); log != "" {
 			t.Errorf("it was logged: %s", log)
 		}
+	}
+}
+
+// A counter whose store has lost data stops until it is resumed, and ends at its maximum.
+func TestResumeCounter(t *testing.T) {
+	store := memstore.NewService().Client("a")
+	r := newRig(t, new(servertest.Issuer), servertest.JoinOver(t, store), trusting)
+	ctx := within(t)
+	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, Max: 10_001}
+	if _, err := r.admin.CreateSequencer(ctx, &firnv1.CreateSequencerRequest{
+		Name: "invoices", Definition: definition,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// until takes numbers until that fails, and returns the last one.
+	until := func(reason string) (last int64) {
+		t.Helper()
+		for {
+			next, err := r.ids.Next(ctx, &firnv1.NextRequest{Sequencer: "invoices"})
+			if refusalOf(err).reason == reason {
+				return last
+			}
+			if err != nil && refusalOf(err).reason != "lost" { // which it is for a moment after it was resumed
+				t.Fatalf("%v; want %s", err, reason)
+			}
+			last = max(last, next.GetId())
+		}
+	}
+	here := func() *firnv1.Sequencer {
+		t.Helper()
+		q, err := r.admin.GetSequencer(ctx, &firnv1.GetSequencerRequest{Name: "invoices"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.GetSequencer()
+	}
+	resume := func(name string, after *int64) (*firnv1.ResumeCounterResponse, error) {
+		return r.admin.ResumeCounter(ctx, &firnv1.ResumeCounterRequest{Name: name, After: after})
+	}
+	if _, err := r.ids.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: "invoices", Count: 7}); err != nil {
+		t.Fatal(err)
+	}
+	refused := refusal{code: codes.FailedPrecondition, reason: "refused"}
+	_, err := resume("invoices", new(int64(10_000)))
+	wants(t, "before", err, refused)
+	if err := counter.Tell(ctx, store); err != nil {
+		t.Fatal(err)
+	}
+	last := until("lost")
+	if q := here(); q.GetHere().GetState() != firnv1.Here_STATE_LOST || !q.GetCount().GetLost() ||
+		q.GetCount().GetReserved() < last {
+		t.Errorf("after %d it is %v", last, q)
+	}
+	_, err = resume("invoices", new(int64(6)))
+	wants(t, "too low", err, refused)
+	_, err = resume("invoices", nil)
+	wants(t, "without a number", err, bad("no after; want the greatest number that anybody was given"))
+	_, err = resume("invoices", new(int64(-1)))
+	wants(t, "below 0", err, bad("to resume above -1; want 0 or more"))
+	_, err = resume("nothing", new(int64(7)))
+	wants(t, "another", err, refusal{code: codes.NotFound, reason: "unknown_sequencer"})
+	resumed, err := resume("invoices", new(int64(10_000)))
+	if c := resumed.GetSequencer().GetCount(); err != nil || c.GetLost() || c.GetReserved() < 10_000 {
+		t.Errorf("%v, %v", resumed, err)
+	}
+	if last := until("exhausted"); last != 10_001 {
+		t.Errorf("it ended at %d; want 10001", last)
+	}
+	if q := here(); q.GetHere().GetState() != firnv1.Here_STATE_EXHAUSTED || q.GetHere().GetWhy() == "" {
+		t.Errorf("it is %v", q)
 	}
 }

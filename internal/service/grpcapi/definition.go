@@ -54,14 +54,26 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 		}
 		fields["window"] = window.AsDuration().String()
 	}
+	if err := putPlain(fields, m); err != nil {
+		return d, err
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return d, err
+	}
+	return d, json.Unmarshal(text, &d)
+}
+
+// putPlain puts the fields whose zero value is the default.
+func putPlain(fields map[string]any, m *firnv1.Definition) error {
 	if m.GetAfter() < 0 {
-		return d, fmt.Errorf("after is %d; want an ID, or 0 for none", m.GetAfter())
+		return fmt.Errorf("after is %d; want an ID, or 0 for none", m.GetAfter())
 	}
 	if m.GetAfter() > 0 {
 		fields["after"] = m.GetAfter()
 	}
 	if m.GetMax() < 0 {
-		return d, fmt.Errorf("max is %d; want the greatest number of a counter, or 0 for %d", m.GetMax(), firn.MaxID)
+		return fmt.Errorf("max is %d; want the greatest number of a counter, or 0 for %d", m.GetMax(), firn.MaxID)
 	}
 	if m.GetMax() > 0 {
 		fields["max"] = m.GetMax()
@@ -78,7 +90,7 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if a := m.GetAttach(); a != firnv1.Definition_ATTACH_UNSPECIFIED {
 		policy, ok := attachPolicies[a]
 		if !ok {
-			return d, fmt.Errorf("attach is %d; want on demand (%d) or explicit (%d)", a,
+			return fmt.Errorf("attach is %d; want on demand (%d) or explicit (%d)", a,
 				firnv1.Definition_ATTACH_ON_DEMAND, firnv1.Definition_ATTACH_EXPLICIT)
 		}
 		fields["attach"] = policy
@@ -86,16 +98,12 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if k := m.GetKind(); k != firnv1.Definition_KIND_UNSPECIFIED {
 		kind, ok := kinds[k]
 		if !ok {
-			return d, fmt.Errorf("kind is %d; want snowflake (%d) or counter (%d)", k,
+			return fmt.Errorf("kind is %d; want snowflake (%d) or counter (%d)", k,
 				firnv1.Definition_KIND_SNOWFLAKE, firnv1.Definition_KIND_COUNTER)
 		}
 		fields["kind"] = kind
 	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return d, err
-	}
-	return d, json.Unmarshal(text, &d)
+	return nil
 }
 
 var attachPolicies = map[firnv1.Definition_Attach]cluster.AttachPolicy{

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn/api/firnv1"
-	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/calls"
 )
@@ -21,28 +20,31 @@ var states = map[string]firnv1.Here_State{
 	"drained":   firnv1.Here_STATE_DRAINED,
 	"destroyed": firnv1.Here_STATE_DESTROYED,
 	"ended":     firnv1.Here_STATE_ENDED,
+	"counting":  firnv1.Here_STATE_COUNTING,
+	"lost":      firnv1.Here_STATE_LOST,
+	"exhausted": firnv1.Here_STATE_EXHAUSTED,
 }
 
 func hereMessage(h calls.Here) *firnv1.Here {
-	return &firnv1.Here{State: states[h.State], Node: h.Node, Nodes: h.Nodes, Place: int64(h.Place), Why: h.Why}
+	return &firnv1.Here{
+		State: states[h.State], Node: h.Node, Nodes: h.Nodes, Place: int64(h.Place), Why: h.Why,
+		Reserved: int64(h.Reserved),
+	}
 }
 
 func sequencerMessage(q calls.StatusSequencer) *firnv1.Sequencer {
 	region, _ := q.Region.MarshalText() // it has no error
 	_, free := q.NodeIDs()
-	var allocation cluster.Allocation
-	if q.Allocation != nil {
-		allocation = *q.Allocation
-	}
 	m := &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
-		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: free,
-		Here:       hereMessage(q.Here),
-		Allocation: allocationMessage(allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
-		GivenRate: q.Given,
+		Until: instantMessage(&q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: free,
+		Here: hereMessage(q.Here), Share: q.Share, Drained: q.Drained, Region: string(region), GivenRate: q.Given,
 	}
-	if q.Definition.Kind == cluster.Counter { // it has no layout
-		m.Until, m.Rate = nil, 0
+	if q.Allocation != nil {
+		m.Allocation = allocationMessage(*q.Allocation)
+	}
+	if q.Count != nil {
+		m.Count = &firnv1.Count{Reserved: int64(q.Count.Reserved), Lost: q.Count.Lost}
 	}
 	return m
 }
@@ -128,6 +130,12 @@ func vitalsMessage(v *peer.Vitals) *firnv1.Vitals {
 		Offset: durationpb.New(v.Offset), Since: instantMessage(&v.Since), Judged: instantMessage(&v.Judged),
 		VerdictSince: instantMessage(&v.VerdictSince), SmallerUntil: instantMessage(&v.SmallerUntil),
 		CopiedAt: instantMessage(&v.CopiedAt),
+	}
+	for name, is := range v.Counters {
+		if m.Counters == nil {
+			m.Counters = map[string]*firnv1.Count{}
+		}
+		m.Counters[name] = &firnv1.Count{Reserved: int64(is.Reserved), Lost: is.Lost}
 	}
 	if v.Left != 0 {
 		m.Left = durationpb.New(v.Left)

@@ -32,6 +32,7 @@ func TestStatusMessage(t *testing.T) {
 					Failing: []string{"s"}, Forwards: true,
 					Verdict: "behind", Offset: -time.Second, Judged: noon, SmallerUntil: noon, CopiedAt: noon,
 					Left: time.Minute, RoundTrip: time.Millisecond,
+					Counters: map[string]peer.Counting{"i": {Reserved: 9}, "l": {Reserved: 8, Lost: true}},
 				}},
 			},
 			{ID: "b", Pulse: calls.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(peer.Vitals)}},
@@ -54,7 +55,8 @@ func TestStatusMessage(t *testing.T) {
 		"members": [
 			{"id": "a", "watches": "b", "joined": 3, "pulse": {"alive": true, "owner": "ids-1", "fresh": true, "asOf": `+at+`, "vitals": {
 				"version": "v1", "addresses": {"http": "http://a"}, "since": `+at+`, "ready": true, "code": "clock", "why": "so", "given": 7, "rate": 1.5, "rates": {"s": 1.25}, "failing": ["s"], "forwards": true,
-				"verdict": "behind", "offset": "-1s", "judged": `+at+`, "smallerUntil": `+at+`, "copiedAt": `+at+`, "left": "60s", "roundTrip": "0.001s"}}},
+				"verdict": "behind", "offset": "-1s", "judged": `+at+`, "smallerUntil": `+at+`, "copiedAt": `+at+`, "left": "60s", "roundTrip": "0.001s",
+				"counters": {"i": {"reserved": 9}, "l": {"reserved": 8, "lost": true}}}}},
 			{"id": "b", "pulse": {"owner": "ids-2", "asOf": `+at+`, "vitals": {"offset": "0s"}}},
 			{"id": "c"}],
 		"nodes": [

@@ -75,8 +75,8 @@ func all() []command {
 		},
 		{
 			name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer number",
-			summary: "Take an ID, as INCR does, by 1; of a counter, take as many consecutive numbers, and reply with the " +
-				"last" + inexact("FIRN.ID"),
+			summary: "Take an ID, as INCR does, by 1; of a counter, take as many consecutive numbers, and reply with " +
+				"the last" + inexact("FIRN.ID"),
 		},
 		{name: "info", most: many, run: (*conn).info, usage: "[section ...]", summary: "Show the state of the server."},
 		{name: "ping", most: 1, run: (*conn).ping, usage: "[message]", summary: "PONG, or the message."},
