@@ -50,7 +50,8 @@ A node serves the whole description, with schemas and examples, as OpenAPI at
 
 const httpTail = `
 Errors are ` + "`{\"error\": {\"code\": \"...\", \"message\": \"...\"}}`" + ` with one of the
-[codes](errors.md). Unless their sequencer [scatters](forms.md) them, the IDs of one answer ascend;
+[codes](errors.md). Unless their sequencer
+[scatters](sequencers.md#keys-that-must-not-land-on-one-shard) them, the IDs of one answer ascend;
 those of one connection to one node, too, if the node has one node ID of the sequencer, as by
 default.
 `

@@ -35,6 +35,6 @@ func (p *program) sequencerCommand() *cobra.Command {
 	}
 	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(), p.destroyCommand(), p.attachCommand(),
 		p.detachCommand(),
-		p.drainCommand(), p.undrainCommand(), p.moveCommand(), p.allocateCommand())
+		p.drainCommand(), p.undrainCommand(), p.moveCommand(), p.allocateCommand(), p.resumeCounterCommand())
 	return c
 }

@@ -113,6 +113,9 @@ func counterLines(s calls.StatusSequencer) [][2]string {
 	if d.Prefix != "" {
 		lines = append(lines, [2]string{"prefix", d.Prefix})
 	}
+	if s.Count != nil {
+		lines = append(lines, [2]string{"reserved", "up to " + s.Count.Reserved.String()})
+	}
 	return lines
 }
 

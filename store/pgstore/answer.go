@@ -1,173 +1,147 @@
 package pgstore
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
+	"reflect"
 	"strings"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/answers"
 )
 
-// statement is a statement of SQL, and what its answer looks like.
-type statement struct {
-	sql     string
-	columns string // a letter for each column, see fits; empty: nobody looks at the rows
-	least   int    // rows
-	most    int    // rows; negative: as many as fit into answers.Max
+// A message is statements that are sent at once, with where the rows of each go.
+//
+// It is a batch of pgx in the simple protocol, which is one message of PostgreSQL's: the library writes the parameters
+// into the text. In the extended protocol each statement is several messages, which the server obeys as they come. It
+// would then have locked head, and wait for the rest from a client that has stopped; and it takes SET TRANSACTION for a
+// transaction of its own. Only the name of the schema, which can be no parameter, is put in by hand: see schemaName.
+type message struct {
+	conn   *pgx.Conn
+	batch  pgx.Batch
+	budget int // how many more bytes of rows may come
 }
 
-// do is a statement whose rows nobody looks at, one has one row, maybe at most one, and several any number.
-func do(sql string) statement               { return statement{sql: sql} }
-func one(sql, columns string) statement     { return statement{sql, columns, 1, 1} }
-func maybe(sql, columns string) statement   { return statement{sql, columns, 0, 1} }
-func several(sql, columns string) statement { return statement{sql, columns, 0, -1} }
+// args are the parameters of a statement, by name.
+type args = pgx.NamedArgs
 
-// fits tells whether a value is one of a kind of column. A capital letter is the same kind, or null.
-func fits(kind byte, value []byte) bool {
-	if value == nil {
-		return 'A' <= kind && kind <= 'Z'
+// do adds a statement whose rows nobody looks at.
+func (m *message) do(sql string, args args) {
+	m.batch.Queue(sql, args).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := m.spend(rows.RawValues()); err != nil {
+				closeNow(m.conn)
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// several adds a statement that returns any number of rows. Their columns have the names of T's fields.
+func several[T any](m *message, all *[]T, sql string, args args) { query(m, all, 0, -1, sql, args) }
+
+// maybe adds a statement that returns at most one row. Without it, found stays nil.
+func maybe[T any](m *message, found **T, sql string, args args) {
+	var all []T
+	query(m, &all, 0, 1, sql, args, func() { *found = &all[0] })
+}
+
+// one adds a statement that returns one row.
+func one[T any](m *message, found *T, sql string, args args) {
+	var all []T
+	query(m, &all, 1, 1, sql, args, func() { *found = all[0] })
+}
+
+// query adds a statement that returns least to most rows; negative: any number. If there are some, it calls then.
+func query[T any](m *message, all *[]T, least, most int, sql string, args args, then ...func()) {
+	m.batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
+		first := true
+		*all, err = pgx.AppendRows((*all)[:0], rows, func(row pgx.CollectableRow) (one T, err error) {
+			if err := m.spend(row.RawValues()); err != nil {
+				return one, err
+			}
+			if first {
+				if err := hasColumns[T](row.FieldDescriptions()); err != nil {
+					return one, err
+				}
+				first = false
+			}
+			return pgx.RowToStructByName[T](row)
+		})
+		switch n := len(*all); {
+		case rolledBack(err) != nil:
+			return err
+		case err != nil:
+			err = fmt.Errorf("the answer to %.60q: %w", sql, err)
+		case n < least || most >= 0 && n > most:
+			err = fmt.Errorf("the server answers %d rows to %.60q; want %d to %d", n, sql, least, most)
+		case n > 0:
+			for _, f := range then {
+				f()
+			}
+		}
+		if err != nil {
+			closeNow(m.conn)
+		}
+		return err
+	})
+}
+
+// hasColumns returns an error unless columns are the fields of T in some order, in small letters. Another spelling is
+// another name: pgx would find the field, and keep each spelling for the life of the process.
+func hasColumns[T any](columns []pgconn.FieldDescription) error {
+	t, want := reflect.TypeFor[T](), map[string]bool{}
+	for _, f := range reflect.VisibleFields(t) {
+		want[strings.ToLower(f.Name)] = true
 	}
-	switch kind | 0x20 {
-	case 'i': // an integer
-		_, err := strconv.ParseInt(string(value), 10, 64)
-		return err == nil
-	case 'p': // a positive one
-		n, err := strconv.ParseInt(string(value), 10, 64)
-		return err == nil && n > 0
-	case 'b': // a boolean
-		return string(value) == "t" || string(value) == "f"
-	case 't': // text
-		return true
-	case 'x': // a bytea: bytea_output is hex
-		digits, found := bytes.CutPrefix(value, []byte(`\x`))
-		_, err := hex.Decode(make([]byte, len(digits)/2), digits)
-		return found && err == nil
-	case 'u': // a UUID, which may become part of a statement
-		return len(value) == 36 && len(bytes.Trim(value, "0123456789abcdef-")) == 0
-	case 'e': // the ID of an entry, too
-		return store.ValidateEntry(string(value), nil) == nil
+	for _, c := range columns {
+		if !want[c.Name] {
+			return fmt.Errorf("it has the column %.60q, or has it twice; want those of %v", c.Name, t)
+		}
+		delete(want, c.Name)
 	}
-	return false
+	return nil
 }
-
-// rows are the rows of one statement, as text. They have the columns that the statement says.
-type rows [][][]byte
-
-// int is a number in a row; SQL's null is zero.
-func (r rows) int(row, column int) int64 {
-	n, _ := strconv.ParseInt(string(r[row][column]), 10, 64) // it fits
-	return n
-}
-
-func (r rows) text(row, column int) string { return string(r[row][column]) }
-
-// bytes is a bytea in a row.
-func (r rows) bytes(row, column int) []byte {
-	b, _ := hex.DecodeString(strings.TrimPrefix(r.text(row, column), `\x`)) // it fits
-	return b
-}
-
-func (r rows) is(row, column int) bool { return r.text(row, column) == "t" }
 
 // around is about how much memory a row takes besides its values, and each value besides its bytes.
 const around = 32
 
 var errTooMuch = fmt.Errorf("the server answers more than %d bytes", answers.Max)
 
-// read reads the rows of a statement, as long as they have the shape and are in the budget, which it makes smaller.
-func (s statement) read(answer *pgconn.ResultReader, budget *int) (rows, error) {
-	var all rows
-	for answer.NextRow() {
-		values := answer.Values()
-		*budget -= around * (len(values) + 1)
-		for _, v := range values {
-			*budget -= len(v)
-		}
-		if *budget < 0 {
-			return nil, errTooMuch
-		}
-		if s.columns == "" {
-			continue
-		}
-		if len(values) != len(s.columns) {
-			return nil, fmt.Errorf("the server answers a row of %d columns to %s; want %d", len(values), s.short(),
-				len(s.columns))
-		}
-		row := make([][]byte, len(values))
-		for i, v := range values {
-			if !fits(s.columns[i], v) {
-				return nil, fmt.Errorf("the server answers %.80q in column %d to %s; want one of kind %c", v, i+1,
-					s.short(), s.columns[i])
-			}
-			row[i] = bytes.Clone(v)
-		}
-		if all = append(all, row); s.most >= 0 && len(all) > s.most {
-			return nil, fmt.Errorf("the server answers more than %d rows to %s", s.most, s.short())
-		}
+// spend takes the values of a row from the budget.
+func (m *message) spend(values [][]byte) error {
+	m.budget -= around * (len(values) + 1)
+	for _, v := range values {
+		m.budget -= len(v)
 	}
-	if _, err := answer.Close(); err != nil {
-		return nil, err
+	if m.budget < 0 {
+		return errTooMuch
 	}
-	if len(all) < s.least {
-		return nil, fmt.Errorf("the server answers %d rows to %s; want %d", len(all), s.short(), s.least)
-	}
-	return all, nil
+	return nil
 }
 
-// short is the beginning of the statement.
-func (s statement) short() string { return fmt.Sprintf("%.60q", s.sql) }
-
-// exec sends statements as one message, and returns the rows of each. It closes a connection over which comes anything
-// else.
-func exec(ctx context.Context, conn *pgconn.PgConn, statements ...statement) (all []rows, err error) {
-	defer func() {
-		if err != nil && rolledBack(err) == nil {
-			closeNow(conn)
-		}
-	}()
-	text := make([]string, len(statements))
-	for i, s := range statements {
-		text[i] = s.sql
-	}
+// exec sends a message, and reads the answer. It closes a connection over which comes anything else.
+func exec(ctx context.Context, conn *pgx.Conn, fill func(*message)) error {
+	m := &message{conn: conn, budget: answers.Max}
+	fill(m)
 	allow(conn, 2*answers.Max) // with all that is around the values
-	budget := answers.Max
-	results := conn.Exec(ctx, strings.Join(text, ";\n"))
-	for results.NextResult() {
-		if len(all) == len(statements) {
-			return nil, fmt.Errorf("the server answers more than %d statements", len(statements))
-		}
-		r, err := statements[len(all)].read(results.ResultReader(), &budget)
-		if err != nil {
-			if rolledBack(err) == nil {
-				closeNow(conn) // the rest is not read
-			}
-			_ = results.Close()
-			return nil, err
-		}
-		all = append(all, r)
+	err := conn.SendBatch(ctx, &m.batch).Close()
+	if err != nil && rolledBack(err) == nil {
+		closeNow(conn)
 	}
-	if err := results.Close(); err != nil {
-		return nil, err
-	}
-	if len(all) != len(statements) {
-		return nil, fmt.Errorf("the server answers %d statements; want %d", len(all), len(statements))
-	}
-	return all, nil
+	return err
 }
 
 // run sends statements of which nobody needs the answers.
-func run(ctx context.Context, conn *pgconn.PgConn, sql string) error {
+func run(ctx context.Context, conn *pgx.Conn, sql string) error {
 	allow(conn, greeting)
-	return conn.Exec(ctx, sql).Close()
+	return conn.PgConn().Exec(ctx, sql).Close()
 }
 
 // greeting is how many bytes a server may send before a client uses it, and a message before that. Notifications may
@@ -175,23 +149,25 @@ func run(ctx context.Context, conn *pgconn.PgConn, sql string) error {
 const greeting = 256 << 10
 
 // connect makes a connection, which ends with life.
-func connect(ctx, life context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
+func connect(ctx, life context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	left := new(atomic.Int64)
-	until(life, config, left)
+	until(life, &config.Config, left)
 	config.MaxProtocolMessageBodyLen = greeting
-	conn, err := pgconn.ConnectConfig(ctx, config)
+	// what pgx writes is read so
+	config.RuntimeParams["client_encoding"], config.RuntimeParams["standard_conforming_strings"] = "UTF8", "on"
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	conn.Frontend().SetMaxBodyLen(answers.Max)
-	conn.CustomData()[leftOf] = left
+	conn.PgConn().Frontend().SetMaxBodyLen(answers.Max)
+	conn.PgConn().CustomData()[leftOf] = left
 	return conn, nil
 }
 
 const leftOf = "bytes left"
 
 // allow has a server send up to so many bytes from now on.
-func allow(conn *pgconn.PgConn, n int64) { conn.CustomData()[leftOf].(*atomic.Int64).Store(n) }
+func allow(conn *pgx.Conn, n int64) { conn.PgConn().CustomData()[leftOf].(*atomic.Int64).Store(n) }
 
 // metered is a connection over which only so much comes. Without that, a server could fill the memory with messages
 // that the library keeps, such as parameters.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/firn-id/firn/internal/base/files"
@@ -145,11 +146,11 @@ func (s settings) checkFiles() error {
 }
 
 // connection returns how to connect. It reads the files.
-func (s settings) connection() (*pgconn.Config, error) {
+func (s settings) connection() (*pgx.ConnConfig, error) {
 	if err := s.checkFiles(); err != nil {
 		return nil, err
 	}
-	c, err := pgconn.ParseConfig(s.url)
+	c, err := pgx.ParseConfig(s.url)
 	if err != nil {
 		_, why, _ := strings.Cut(err.Error(), "`: ") // what is before it is the address, which may hold a password
 		return nil, fmt.Errorf("the address of the database: %s", why)
@@ -168,12 +169,14 @@ func (s settings) connection() (*pgconn.Config, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "firn"
 	}
+	// see message
+	c.DefaultQueryExecMode, c.StatementCacheCapacity, c.DescriptionCacheCapacity = pgx.QueryExecModeSimpleProtocol, 0, 0
 	if c.ValidateConnect == nil && len(c.Fallbacks) > 0 {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectWithin
-		if len(hosts(c)) > 1 {
+		if len(hosts(&c.Config)) > 1 {
 			c.ConnectTimeout = connectWithin / 4
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/firn-id/firn/store"
@@ -45,43 +46,55 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, wrap("connect", store.ErrRefused, err)
 	}
-	servers := hosts(config)
+	servers := hosts(&config.Config)
 	r.Servers = make([]ServerReport, len(servers))
 	var all sync.WaitGroup
 	for i, host := range servers {
 		all.Go(func() { r.Servers[i] = s.examineServer(ctx, config.Copy(), host) })
 	}
 	all.Wait()
-	if _, err := s.read(ctx, "read"); err != nil { // the first one waits for the connection
+	if _, err := s.read(ctx, "read", nothing); err != nil { // the first one waits for the connection
 		return r, err
 	}
 	began := time.Now()
-	found, err := s.read(ctx, "read",
-		one(`SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class
-			WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
+	var found struct {
+		Size    *int64
+		Missing *string
+		Oldest  int64
+		Who     string
+		Dead    *int64
+	}
+	_, err = s.read(ctx, "read", func(m *message) {
+		one(m, &found, `SELECT (SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
+			WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r') AS size,
 			(SELECT string_agg(name || ' (' || "right" || ')', ', ') FROM unnest(ARRAY[`+names+`]) AS name,
 				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right"
-					WHERE NOT has_table_privilege(name, "right")),
-			`+oldest+`, coalesce((SELECT format('process %s, "%s", %s', pid, application_name, state)
+					WHERE NOT has_table_privilege(name, "right")) AS missing,
+			`+oldest+` AS oldest, coalesce((SELECT format('process %s, "%s", %s', pid, application_name, state)
 				FROM pg_stat_activity
 				WHERE datname = current_database() AND pid <> pg_backend_pid()
 					AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
-				ORDER BY xact_start LIMIT 1), 'a prepared one'),
-			(SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = current_schema())`, "ITitI"))
+				ORDER BY xact_start LIMIT 1), 'a prepared one') AS who,
+			(SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE schemaname = current_schema()) AS dead`, nil)
+	})
 	if err != nil {
 		return r, err
 	}
-	r.Read, r.Size = time.Since(began), found[1].int(0, 0)
-	r.Oldest, r.Who, r.Dead = time.Duration(found[1].int(0, 2))*time.Millisecond, found[1].text(0, 3),
-		found[1].int(0, 4)
-	if missing := found[1].text(0, 1); missing != "" {
-		return r, fmt.Errorf("write: %w: the role has no right to these tables: %s", store.ErrRefused, missing)
+	r.Read, r.Oldest, r.Who = time.Since(began), time.Duration(found.Oldest)*time.Millisecond, found.Who
+	if found.Size != nil {
+		r.Size = *found.Size
 	}
-	_, err = s.write(ctx, "write", "0")
+	if found.Dead != nil {
+		r.Dead = *found.Dead
+	}
+	if found.Missing != nil {
+		return r, fmt.Errorf("write: %w: the role has no right to these tables: %s", store.ErrRefused, *found.Missing)
+	}
+	_, err = s.write(ctx, "write", always, nothing)
 	return r, err
 }
 
-func (s *Store) examineServer(ctx context.Context, config *pgconn.Config,
+func (s *Store) examineServer(ctx context.Context, config *pgx.ConnConfig,
 	host *pgconn.FallbackConfig,
 ) (r ServerReport) {
 	r.Server = host.Host // a socket's folder
@@ -102,16 +115,23 @@ func (s *Store) examineServer(ctx context.Context, config *pgconn.Config,
 	}
 	defer closeNow(conn)
 	began := time.Now()
-	all, err := exec(ctx, conn, one(`SELECT current_setting('server_version'), pg_is_in_recovery(),
-		current_setting('synchronous_standby_names'),
-		(SELECT sum(numbackends) FROM pg_stat_database), current_setting('max_connections')`, "tbtIi"))
+	var found struct {
+		Version, Synchronous  string
+		Standby               bool
+		Connections, MaxConns int64
+	}
+	err = exec(ctx, conn, func(m *message) {
+		one(m, &found, `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
+			current_setting('synchronous_standby_names') AS synchronous,
+			(SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database) AS connections,
+				current_setting('max_connections')::bigint AS maxconns`, nil)
+	})
 	if err != nil {
 		r.Err = err
 		return r
 	}
 	r.Took = time.Since(began)
-	found := all[0]
-	r.Version, r.Standby, r.Synchronous = found.text(0, 0), found.is(0, 1), found.text(0, 2)
-	r.Connections, r.MaxConns = found.int(0, 3), found.int(0, 4)
+	r.Version, r.Standby, r.Synchronous = found.Version, found.Standby, found.Synchronous
+	r.Connections, r.MaxConns = found.Connections, found.MaxConns
 	return r
 }

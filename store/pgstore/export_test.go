@@ -13,11 +13,11 @@ func ID(s store.Session) int64 { return s.(*session).id }
 
 // Setting is what the server says of a setting, over the connection of a client.
 func Setting(s *Store, name string) (string, error) {
-	found, err := s.read(context.Background(), "show", one("SELECT current_setting('"+name+"')", "t"))
-	if err != nil {
-		return "", err
-	}
-	return found[1].text(0, 0), nil
+	var found struct{ Setting string }
+	_, err := s.read(context.Background(), "show", func(m *message) {
+		one(m, &found, "SELECT current_setting(@name) AS setting", args{"name": name})
+	})
+	return found.Setting, err
 }
 
 // OpenOver opens a client that connects by dial.

@@ -20,16 +20,18 @@ func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 	if err := store.ValidateKey(key); err != nil {
 		return nil, err
 	}
-	found, err := s.read(ctx, "watch "+key, maybe("SELECT created FROM keys WHERE key = "+bytesOf(key), "i"))
-	if err != nil {
+	var found *watchRow
+	if _, err := s.read(ctx, "watch "+key, func(m *message) {
+		maybe(m, &found, "SELECT key, created FROM keys WHERE key = @key", args{"key": binary(key)})
+	}); err != nil {
 		return nil, err
 	}
 	w := &watch{key: key, gone: make(chan struct{})}
-	if len(found[1]) == 0 {
+	if found == nil {
 		close(w.gone)
 		return w.gone, nil
 	}
-	w.created = found[1].int(0, 0)
+	w.created = found.Created
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -44,12 +46,17 @@ func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 	return w.gone, nil
 }
 
+type watchRow struct {
+	Key     []byte
+	Created int64
+}
+
 // lookAtWatches closes the channels of keys that are not the ones that were there. found are keys with the revisions
 // that made them. Watches that began later than that was asked are left alone.
-func (s *Store) lookAtWatches(watches []*watch, found rows) {
+func (s *Store) lookAtWatches(watches []*watch, found []watchRow) {
 	created := make(map[string]int64, len(found))
-	for i := range found {
-		created[string(found.bytes(i, 0))] = found.int(i, 1)
+	for _, row := range found {
+		created[string(row.Key)] = row.Created
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

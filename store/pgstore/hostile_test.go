@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
@@ -58,8 +60,7 @@ func (h *hostile) serve(conn net.Conn) {
 	if _, err := backend.ReceiveStartupMessage(); err != nil {
 		return
 	}
-	answer := h.spoil(encode(&pgproto3.AuthenticationOk{},
-		&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}}))
+	answer := h.spoil(encode(login...))
 	for {
 		if _, err := conn.Write(append(answer, encode(&pgproto3.ReadyForQuery{TxStatus: 'I'})...)); err != nil {
 			return
@@ -74,11 +75,19 @@ func (h *hostile) serve(conn net.Conn) {
 		}
 		answer = nil
 		h.mu.Lock()
-		for sql := range strings.SplitSeq(query.String, ";\n") {
+		for sql := range strings.SplitSeq(query.String, "\n;") {
 			answer = append(answer, h.answer(strings.TrimSpace(sql))...)
 		}
 		h.mu.Unlock()
 	}
+}
+
+// login is what a server says first.
+var login = []pgproto3.BackendMessage{
+	&pgproto3.AuthenticationOk{},
+	&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"},
+	&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"},
+	&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}},
 }
 
 func encode(messages ...pgproto3.BackendMessage) (all []byte) {
@@ -105,43 +114,65 @@ func (h *hostile) spoil(all []byte) []byte {
 
 const identity = "00000000-0000-0000-0000-000000000001"
 
-// honest are the rows that answer a statement, with a space between columns; "-" is null, "." is empty.
-func (h *hostile) honest(sql string) []string {
-	for _, known := range []struct{ begins, row string }{
-		{"SELECT current_setting('server_version_num')", "150000 f 1 . - head"},
-		{"SELECT format FROM head", "2"},
-		{"SELECT revision, identity, origin", strconv.Itoa(h.revision) + " " + identity + " o o - ."},
-		{"SELECT revision, identity FROM head", strconv.Itoa(h.revision) + " " + identity},
-		{"SELECT version, position, CASE", `1 0 \x31 t`},
-		{"SELECT version, position FROM checkpoint", "1 0"},
-		{"SELECT (SELECT max(position)", "- 0 ."},
-		{"SELECT (extract(epoch", "1000 f"},
-		{"SELECT (SELECT coalesce(max(extract", "0"},
-		{"SELECT created", "5"},
-		{"SELECT key, created", `\x61 5`},
-		{"SELECT id FROM sessions", "101"},
-		{"SELECT position FROM log WHERE id", "101"},
+// honest are the columns and the rows that answer a statement, with a space between columns; "-" is null, "." is empty.
+func (h *hostile) honest(sql string) (columns string, rows []string) {
+	for _, known := range []struct{ begins, columns, row string }{
+		{"SELECT current_setting('server_version_num')", "number standby pid breaks missing head", "150000 f 1 . - t"},
+		{"SELECT current_setting('server_version')", "version standby synchronous connections maxconns", "15 f . 1 1"},
+		{"SELECT format FROM head", "format", "2"},
+		{
+			"SELECT coalesce(revision", "revision identity origin actual floor emptied",
+			strconv.Itoa(h.revision) + " " + identity + " o o - .",
+		},
+		{"SELECT revision, identity", "revision identity", strconv.Itoa(h.revision) + " " + identity},
+		{"SELECT version, position, CASE", "version position value continues", `1 0 \x31 t`},
+		{"SELECT version, position FROM checkpoint", "version position", "1 0"},
+		{"SELECT (SELECT max(position)", "entry checkpoint breaks", "- 0 ."},
+		{"SELECT (extract(epoch", "now wrong", "1000 f"},
+		{"SELECT (SELECT coalesce(max(extract", "oldest", "0"},
+		{"SELECT (SELECT sum(pg_total", "size missing oldest who dead", "1 - 0 x -"},
+		{"SELECT key, created", "key created", `\x61 5`},
+		{"SELECT id FROM sessions", "id", "101"},
+		{"SELECT position FROM log WHERE id", "position", "101"},
 	} {
 		if strings.HasPrefix(sql, known.begins) {
-			return []string{known.row}
+			return known.columns, []string{known.row}
 		}
 	}
 	switch {
 	case strings.HasPrefix(sql, "UPDATE latest"):
 		h.revision++
-		return []string{strconv.Itoa(h.revision) + " " + identity + " 0 1 0"}
+		return "revision identity verdict checkpoint trimmed",
+			[]string{strconv.Itoa(h.revision) + " " + identity + " 0 1 0"}
 	case strings.HasPrefix(sql, "SELECT key, value, version"):
-		return []string{`\x61 \x31 5`, `\x62 \x31 6`}[:1+h.next()%2]
+		return "key value version", []string{`\x61 \x31 5`, `\x62 \x31 6`}[:1+h.next()%2]
 	case strings.HasPrefix(sql, "SELECT position, id, data"):
-		return []string{`3 entry-1 \x31`, `4 entry-2 \x31`}[:h.next()%3]
+		return "position id data", []string{`3 entry-1 \x31`, `4 entry-2 \x31`}[:h.next()%3]
 	}
-	return nil
+	return "", nil
+}
+
+// fields describes columns, of which these are the first values.
+func fields(columns, row string) (all []pgproto3.FieldDescription) {
+	values := strings.Fields(row)
+	for i, name := range strings.Fields(columns) {
+		f := pgproto3.FieldDescription{Name: []byte(name), DataTypeOID: pgtype.TextOID}
+		if _, err := strconv.Atoi(values[i]); err == nil {
+			f.DataTypeOID = pgtype.Int8OID
+		} else if values[i] == "t" || values[i] == "f" {
+			f.DataTypeOID = pgtype.BoolOID
+		} else if values[i][0] == '\\' {
+			f.DataTypeOID = pgtype.ByteaOID
+		}
+		all = append(all, f)
+	}
+	return all
 }
 
 // answer answers a statement, or does what is wrong.
 func (h *hostile) answer(sql string) []byte {
 	how := h.next()
-	rows := h.honest(sql)
+	columns, rows := h.honest(sql)
 	switch how {
 	case 4: // no rows
 		rows = nil
@@ -163,7 +194,7 @@ func (h *hostile) answer(sql string) []byte {
 	}
 	var all []byte
 	if len(rows) > 0 {
-		all = encode(&pgproto3.RowDescription{Fields: make([]pgproto3.FieldDescription, len(strings.Fields(rows[0])))})
+		all = encode(&pgproto3.RowDescription{Fields: fields(columns, rows[0])})
 	}
 	for _, row := range rows {
 		all = append(all, encode(&pgproto3.DataRow{Values: h.values(how, row)})...)
@@ -287,8 +318,7 @@ func FuzzHostileServer(f *testing.F) {
 
 // What a server says that it will send takes no memory, and what it sends without end is not kept.
 func TestLengthOfAnswers(t *testing.T) {
-	ready := encode(&pgproto3.AuthenticationOk{}, &pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}},
-		&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	ready := slices.Clip(append(encode(login...), encode(&pgproto3.ReadyForQuery{TxStatus: 'I'})...))
 	row := encode(&pgproto3.RowDescription{Fields: make([]pgproto3.FieldDescription, 1)})
 	for name, c := range map[string]struct {
 		first, forever []byte
@@ -346,6 +376,7 @@ func TestLengthOfAnswers(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				if _, err := s.Get(ctx, "a"); err != nil && !strings.Contains(err.Error(), "refused") {
 					why = err
+					t.Log(err)
 				}
 				cancel()
 				if time.Now().After(deadline) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/firn-id/firn/internal/base/retry"
@@ -52,7 +53,7 @@ func (s *Store) keep() {
 }
 
 // connect makes a connection to a server that can be trusted.
-func (s *Store) connect() (*pgconn.PgConn, error) {
+func (s *Store) connect() (*pgx.Conn, error) {
 	config, err := s.connection()
 	if err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func (s *Store) listen(alive context.Context, until time.Time) {
 	select {
 	case conn := <-s.free:
 		allow(conn, greeting)
-		_ = conn.WaitForNotification(ctx)
+		_ = conn.PgConn().WaitForNotification(ctx)
 		s.release(conn)
 	case <-ctx.Done():
 	}
@@ -168,49 +169,60 @@ func (s *Store) poll(ctx context.Context) error {
 		sessions = append(sessions, session)
 	}
 	s.mu.Unlock()
-	statements := []statement{
-		one("SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)), (SELECT "+
-			"position FROM checkpoint), "+breaks, "IIt"),
-		s.over.look(),
-		do("SELECT WHERE false"), do("SELECT WHERE false"), s.askAge(),
+	keys := make([][]byte, len(watches))
+	for i, w := range watches {
+		keys[i] = binary(w.key)
 	}
-	if len(watches) > 0 {
-		statements[2] = several("SELECT key, created FROM keys WHERE key IN ("+list(func(w *watch) string {
-			return bytesOf(w.key)
-		}, watches...)+")", "xi")
+	var log struct {
+		Entry, Checkpoint *int64 // positions
+		Breaks            string
 	}
-	if len(sessions) > 0 {
-		statements[3] = several("SELECT id FROM sessions WHERE id IN ("+list(func(s *session) string {
-			return number(s.id)
-		}, sessions...)+")", "i")
-	}
-	found, err := s.read(ctx, "poll", statements...)
+	var overdue sweepRow
+	var watched []watchRow
+	var there []sessionRow
+	var age *ageRow
+	_, err := s.read(ctx, "poll", func(m *message) {
+		one(m, &log,
+			"SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)) AS entry, "+
+				"(SELECT position FROM checkpoint) AS checkpoint, "+breaks+" AS breaks", nil)
+		s.over.look(m, &overdue)
+		if len(watches) > 0 {
+			several(m, &watched, "SELECT key, created FROM keys WHERE key = ANY(@keys)", args{"keys": keys})
+		}
+		if len(sessions) > 0 {
+			several(m, &there, "SELECT id FROM sessions WHERE id = ANY(@ids)", args{"ids": idsOf(sessions)})
+		}
+		s.askAge(m, &age)
+	})
 	if err != nil {
 		return err
 	}
-	if found[1].text(0, 2) != "" {
+	if log.Breaks != "" {
 		s.drop() // the next connection says why
 		return nil
 	}
-	s.reaches(store.Position(max(found[1].int(0, 0), found[1].int(0, 1))))
-	s.lookAtWatches(watches, found[3])
-	s.lookAtSessions(sessions, found[4])
-	s.learnAge(found[5])
-	now, wrong := found[2].int(0, 0), found[2].is(0, 1)
-	if wrong {
-		_, _, err = s.apply(ctx, "0", sweep...)
+	for _, position := range []*int64{log.Entry, log.Checkpoint} {
+		if position != nil {
+			s.reaches(store.Position(*position))
+		}
+	}
+	s.lookAtWatches(watches, watched)
+	s.lookAtSessions(sessions, there)
+	s.learnAge(age)
+	if overdue.Wrong {
+		_, _, err = s.apply(ctx, always, sweep)
 	} else if !time.Now().Before(s.renewalDue(time.Now().Add(time.Hour))) {
-		_, _, err = s.apply(ctx, "0")
+		_, _, err = s.apply(ctx, always, nothing)
 	}
 	if err == nil {
-		s.over.looked(now)
+		s.over.looked(overdue.Now)
 	}
 	return err
 }
 
 // lookAtSessions ends those that the server has ended.
-func (s *Store) lookAtSessions(sessions []*session, found rows) {
-	there := idsIn(found)
+func (s *Store) lookAtSessions(sessions []*session, found []sessionRow) {
+	there := alive(found)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range sessions {

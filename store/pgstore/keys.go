@@ -15,17 +15,19 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 	if err := store.ValidateKey(key); err != nil {
 		return store.KV{}, err
 	}
-	found, err := s.read(ctx, "get "+key,
-		maybe("SELECT key, value, version FROM keys WHERE key = "+bytesOf(key), "xxp"))
-	if err != nil {
+	var found *keyRow
+	if _, err := s.read(ctx, "get "+key, func(m *message) {
+		maybe(m, &found, "SELECT key, value, version FROM keys WHERE key = @key", args{"key": binary(key)})
+	}); err != nil {
 		return store.KV{}, err
 	}
-	if len(found[1]) == 0 {
+	if found == nil {
 		return store.KV{Key: key}, nil
 	}
-	got := kv(found[1], 0)
-	if got.Key != key {
-		return store.KV{}, callError("get "+key, fmt.Errorf("the server answers the key %.80q; want %q", got.Key, key))
+	got := found.kv()
+	if got.Key != key || got.Version <= 0 {
+		return store.KV{}, callError("get "+key,
+			fmt.Errorf("the server answers the key %.80q at version %d; want %q", got.Key, got.Version, key))
 	}
 	return got, nil
 }
@@ -35,18 +37,21 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	if err := store.ValidatePrefix(prefix); err != nil {
 		return nil, err
 	}
-	where := "key > '' AND key >= " + bytesOf(prefix)
-	if end := after(prefix); end != "" {
-		where += " AND key < " + bytesOf(end)
-	}
-	found, err := s.read(ctx, "list "+prefix,
-		several("SELECT key, value, version FROM keys WHERE "+where+" ORDER BY key", "xxp"))
-	if err != nil {
+	var found []keyRow
+	if _, err := s.read(ctx, "list "+prefix, func(m *message) {
+		a := args{"from": binary(prefix), "to": nil}
+		if end := after(prefix); end != "" {
+			a["to"] = binary(end)
+		}
+		several(m, &found,
+			"SELECT key, value, version FROM keys WHERE key > '' AND key >= @from AND (@to::bytea IS NULL OR key < "+
+				"@to::bytea) ORDER BY key", a)
+	}); err != nil {
 		return nil, err
 	}
-	kvs := make([]store.KV, len(found[1]))
+	kvs := make([]store.KV, len(found))
 	for i := range kvs {
-		kvs[i] = kv(found[1], i)
+		kvs[i] = found[i].kv()
 	}
 	if err := answers.Keys(prefix, kvs); err != nil {
 		return nil, callError("list "+prefix, err)
@@ -65,8 +70,13 @@ func after(prefix string) string {
 	return ""
 }
 
-func kv(r rows, row int) store.KV {
-	return store.KV{Key: string(r.bytes(row, 0)), Value: r.bytes(row, 1), Version: store.Version(r.int(row, 2))}
+type keyRow struct {
+	Key, Value []byte
+	Version    int64
+}
+
+func (r keyRow) kv() store.KV {
+	return store.KV{Key: string(r.Key), Value: r.Value, Version: store.Version(r.Version)}
 }
 
 // Commit applies a transaction, see store.Store. It is sent at most once.
@@ -79,7 +89,7 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 	if err != nil {
 		return 0, err
 	}
-	w, err := s.write(ctx, call, verdict, then...)
+	w, err := s.write(ctx, call, verdict, then)
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(err, store.ErrUnavailable):
 		return 0, wrap(call, store.ErrAmbiguous, ctx.Err())
@@ -94,52 +104,59 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 }
 
 // translate returns the verdict and the statements of a transaction.
-func translate(txn store.Txn) (verdict string, then []statement, err error) {
+func translate(txn store.Txn) (verdict, func(*message), error) {
+	v := verdict{args: args{}}
 	cases := []string{"false THEN 0"}
 	if len(txn.If) > 0 {
+		wanted := make([]string, len(txn.If))
+		for i, c := range txn.If {
+			wanted[i] = "(" + v.bind(binary(c.Key)) + "::bytea, " + v.bind(int64(c.Version)) + "::bigint)"
+		}
 		cases = append(cases, fmt.Sprintf(`EXISTS (SELECT FROM (VALUES %s) AS wanted (key, version)
 			LEFT JOIN keys USING (key)
-			WHERE coalesce(keys.version, 0) <> wanted.version) THEN %d`,
-			list(func(c store.Condition) string {
-				return "(" + bytesOf(c.Key) + ", " + number(c.Version) + ")"
-			}, txn.If...), conflict))
+			WHERE coalesce(keys.version, 0) <> wanted.version) THEN %d`, strings.Join(wanted, ", "), conflict))
 	}
-	var puts, deletes []string
+	var puts, values, deletes [][]byte
+	var owners []*int64
 	for _, op := range txn.Then {
 		if op.Delete {
-			deletes = append(deletes, bytesOf(op.Key))
+			deletes = append(deletes, binary(op.Key))
 			continue
 		}
-		owner := "NULL::bigint"
+		var owner *int64
 		if op.Session != nil {
 			session, ok := op.Session.(*session)
 			if !ok {
-				return "", nil,
+				return verdict{}, nil,
 					fmt.Errorf("commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
 			}
-			owner = number(session.id)
+			owner = &session.id
 			select {
 			case <-session.done:
 				cases = append(cases, fmt.Sprintf("true THEN %d", ended))
 			default:
 				cases = append(cases,
-					fmt.Sprintf("NOT EXISTS (SELECT FROM sessions WHERE id = %s) THEN %d", owner, ended))
+					fmt.Sprintf("NOT EXISTS (SELECT FROM sessions WHERE id = %s) THEN %d", v.bind(session.id), ended))
 			}
 		}
-		puts = append(puts, "("+bytesOf(op.Key)+", "+bytesOf(op.Value)+", "+owner+")")
+		puts, values, owners = append(puts, binary(op.Key)), append(values, binary(op.Value)), append(owners, owner)
 	}
-	if len(deletes) > 0 {
-		then = append(then, do("WITH gone AS (DELETE FROM keys USING "+fromLatest+" WHERE verdict = 0 AND key IN ("+
-			strings.Join(deletes, ", ")+
-			") RETURNING key) SELECT pg_notify(current_schema(), '') FROM gone LIMIT 1"))
-	}
-	if len(puts) > 0 {
-		then = append(then, do(`INSERT INTO keys (key, value, version, created, session)
-			SELECT put.key, put.value, revision, revision, put.session
-				FROM `+fromLatest+`, (VALUES `+strings.Join(puts, ", ")+`) AS put (key, value, session)
-			WHERE verdict = 0
-			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version,
-				session = excluded.session`))
-	}
-	return "CASE WHEN " + strings.Join(cases, " WHEN ") + " ELSE 0 END", then, nil
+	v.sql = "CASE WHEN " + strings.Join(cases, " WHEN ") + " ELSE 0 END"
+	return v, func(m *message) {
+		if len(deletes) > 0 {
+			m.do("WITH gone AS (DELETE FROM keys USING "+fromLatest+
+				" WHERE verdict = 0 AND key = ANY(@keys) RETURNING key) "+
+				"SELECT pg_notify(current_schema(), '') FROM gone LIMIT 1", args{"keys": deletes})
+		}
+		if len(puts) > 0 {
+			m.do(`INSERT INTO keys (key, value, version, created, session)
+				SELECT put.key, put.value, revision, revision, put.session
+				FROM `+fromLatest+`,
+					unnest(@keys::bytea[], @values::bytea[], @sessions::bigint[]) AS put (key, value, session)
+				WHERE verdict = 0
+				ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version,
+					session = excluded.session`,
+				args{"keys": puts, "values": values, "sessions": owners})
+		}
+	}, nil
 }

@@ -48,20 +48,28 @@ type tries struct{ *Store }
 
 // Try is one transaction.
 func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store.Version) (appends.Seen, error) {
-	verdict := fmt.Sprintf("CASE WHEN (SELECT version FROM checkpoint) <> %s OR EXISTS (SELECT FROM log WHERE id = "+
-		"'%s') THEN %d ELSE 0 END",
-		number(checkpoint), id, conflict)
-	w, err := s.write(ctx, "append "+id, verdict,
-		do("INSERT INTO log (position, id, data) SELECT revision, '"+id+"', "+bytesOf(data)+" FROM "+fromLatest+
-			" WHERE verdict = 0"),
-		notify,
-		maybe("SELECT position FROM log WHERE id = '"+id+"'", "p"))
+	a := args{"checkpoint": int64(checkpoint), "id": id, "data": binary(data)}
+	var found *struct{ Position int64 }
+	w, err := s.write(ctx, "append "+id, verdict{
+		fmt.Sprintf("CASE WHEN (SELECT version FROM checkpoint) <> @checkpoint OR EXISTS (SELECT FROM log WHERE id = "+
+			"@id) THEN %d ELSE 0 END", conflict), a,
+	}, func(m *message) {
+		m.do("INSERT INTO log (position, id, data) SELECT revision, @id, @data::bytea FROM "+fromLatest+
+			" WHERE verdict = 0", a)
+		m.notify()
+		maybe(m, &found, "SELECT position FROM log WHERE id = @id", a)
+	})
 	if err != nil {
 		return appends.Seen{}, err
 	}
 	seen := w.checkpoint
-	if found := w.then[2]; len(found) > 0 {
-		seen.Entry = store.Position(found.int(0, 0))
+	switch {
+	case found == nil:
+	case found.Position <= 0:
+		return appends.Seen{}, fmt.Errorf("append %s: %w: the server says that its position is %d; want at least 1", id,
+			store.ErrAmbiguous, found.Position)
+	default:
+		seen.Entry = store.Position(found.Position)
 		s.reaches(seen.Entry)
 	}
 	return seen, nil
@@ -69,18 +77,17 @@ func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store
 
 // Look reads where the checkpoint is.
 func (s tries) Look(ctx context.Context) (appends.Seen, error) {
-	found, err := s.read(ctx, "look at the log", one("SELECT version, position FROM checkpoint", "ii"))
+	var found struct{ Version, Position int64 }
+	now, err := s.read(ctx, "look at the log", func(m *message) {
+		one(m, &found, "SELECT version, position FROM checkpoint", nil)
+	})
 	if err != nil {
 		return appends.Seen{}, err
 	}
-	return seenIn(found), nil
-}
-
-// seenIn is what a read tells whose second rows begin with the checkpoint's version and position.
-func seenIn(found []rows) appends.Seen {
-	seen := appends.Seen{Now: store.Position(found[0].int(0, 0))}
-	seen.Checkpoint, seen.Trimmed = store.Version(found[1].int(0, 0)), store.Position(found[1].int(0, 1))
-	return seen
+	return appends.Seen{
+		Now: store.Position(now), Checkpoint: store.Version(found.Version),
+		Trimmed: store.Position(found.Position),
+	}, nil
 }
 
 // Read returns what comes after a position, see store.Log.
@@ -107,41 +114,56 @@ func (s *Store) readLog(ctx context.Context, after store.Position, last mark, li
 	if after < 0 {
 		return store.Batch{}, 0, fmt.Errorf("%s: %w: the position is negative; want 0 or more", call, store.ErrRefused)
 	}
-	most := "ALL"
+	a := args{"after": int64(after), "last": int64(last.position), "id": last.id, "most": nil}
 	if limit > 0 {
-		most = fmt.Sprint(limit + 1)
+		a["most"] = limit + 1
 	}
-	at := number(after)
-	found, err := s.read(ctx, call,
-		one("SELECT version, position, CASE WHEN position > "+at+" THEN value END, position >= "+number(last.position)+
-			" OR EXISTS (SELECT FROM log WHERE position = "+number(last.position)+" AND id = '"+last.id+
-			"') FROM checkpoint", "iiXb"),
-		several("SELECT position, id, data FROM log WHERE position > greatest("+at+
-			", (SELECT position FROM checkpoint)) ORDER BY position LIMIT "+most, "pex"))
+	var checkpoint struct {
+		Version, Position int64
+		Value             []byte
+		Continues         bool
+	}
+	var entries []struct {
+		Position int64
+		ID       string
+		Data     []byte
+	}
+	now, err := s.read(ctx, call, func(m *message) {
+		one(m, &checkpoint, `SELECT version, position, CASE WHEN position > @after THEN value END AS value,
+			position >= @last OR EXISTS (SELECT FROM log WHERE position = @last AND id = @id) AS continues
+				FROM checkpoint`, a)
+		several(m, &entries, `SELECT position, id, data FROM log
+			WHERE position > greatest(@after, (SELECT position FROM checkpoint)) ORDER BY position LIMIT @most`, a)
+	})
 	if err != nil {
 		return store.Batch{}, 0, err
 	}
-	seen, entries := seenIn(found), found[2]
+	seen := appends.Seen{
+		Now: store.Position(now), Checkpoint: store.Version(checkpoint.Version),
+		Trimmed: store.Position(checkpoint.Position),
+	}
 	if after > seen.Now {
 		return store.Batch{}, 0,
 			fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, seen.Now)
 	}
-	if !found[1].is(0, 3) {
+	if !checkpoint.Continues {
 		return store.Batch{}, 0, errDiverged
 	}
 	s.appender.Learn(seen)
 	upTo := seen.Now
 	var batch store.Batch
 	if seen.Trimmed > after {
-		batch.Checkpoint = &store.Checkpoint{Position: seen.Trimmed, Value: found[1].bytes(0, 2)}
+		batch.Checkpoint = &store.Checkpoint{Position: seen.Trimmed, Value: checkpoint.Value}
 	}
 	if batch.More = limit > 0 && len(entries) > limit; batch.More {
 		entries = entries[:limit]
 	}
-	for i := range entries {
-		batch.Entries = append(batch.Entries, store.LogEntry{
-			Position: store.Position(entries.int(i, 0)), ID: entries.text(i, 1), Data: entries.bytes(i, 2),
-		})
+	for _, e := range entries {
+		if err := store.ValidateEntry(e.ID, nil); err != nil {
+			return store.Batch{}, 0, callError(call, err)
+		}
+		batch.Entries = append(batch.Entries,
+			store.LogEntry{Position: store.Position(e.Position), ID: e.ID, Data: e.Data})
 	}
 	if err := answers.Batch(after, batch); err != nil {
 		return store.Batch{}, 0, callError(call, err)
@@ -157,12 +179,15 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	call, at := fmt.Sprintf("checkpoint at %d", c.Position), number(c.Position)
-	verdict := fmt.Sprintf("CASE WHEN %s <= (SELECT position FROM checkpoint) THEN %d WHEN %s > revision THEN %d "+
-		"ELSE 0 END", at, done, at, beyond)
-	w, err := s.write(ctx, call, verdict,
-		do("UPDATE checkpoint SET position = "+at+", version = latest.revision, value = "+bytesOf(c.Value)+" FROM "+
-			fromLatest+" WHERE verdict = 0"), notify)
+	call, a := fmt.Sprintf("checkpoint at %d", c.Position), args{"at": int64(c.Position), "value": binary(c.Value)}
+	w, err := s.write(ctx, call, verdict{
+		fmt.Sprintf("CASE WHEN @at <= (SELECT position FROM checkpoint) THEN %d WHEN @at > revision THEN %d ELSE 0 END",
+			done, beyond), a,
+	}, func(m *message) {
+		m.do("UPDATE checkpoint SET position = @at, version = latest.revision, value = @value FROM "+fromLatest+
+			" WHERE verdict = 0", a)
+		m.notify()
+	})
 	if err == nil && w.verdict == beyond {
 		return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, w.revision-1)
 	}
@@ -171,9 +196,10 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 
 // Trim drops the entries that the checkpoint stands for, see store.Log.
 func (s *Store) Trim(ctx context.Context) error {
-	_, err := s.write(ctx, "trim", "0",
-		do("DELETE FROM log USING "+fromLatest+
-			" WHERE verdict = 0 AND position > 0 AND position <= (SELECT position FROM checkpoint)"))
+	_, err := s.write(ctx, "trim", always, func(m *message) {
+		m.do("DELETE FROM log USING "+fromLatest+
+			" WHERE verdict = 0 AND position > 0 AND position <= (SELECT position FROM checkpoint)", nil)
+	})
 	return err
 }
 

@@ -2,14 +2,12 @@ package pgstore
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"maps"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/appends"
@@ -26,60 +24,42 @@ const (
 	beyond   // the position is beyond all that the store has written
 )
 
-// Literals of SQL.
-func bytesOf[T string | []byte](b T) string {
-	return `'\x` + hex.EncodeToString([]byte(b)) + `'::bytea`
-}
-func number[T ~int64](n T) string         { return strconv.FormatInt(int64(n), 10) + "::bigint" }
-func milliseconds(d time.Duration) string { return number(d.Milliseconds()) }
-func list[T any](of func(T) string, items ...T) string {
-	all := make([]string, len(items))
-	for i, item := range items {
-		all[i] = of(item)
-	}
-	return strings.Join(all, ", ")
-}
+// binary is a parameter of the type bytea, which is never null.
+func binary[T string | []byte](b T) []byte { return append([]byte{}, b...) }
 
 // exchange makes a message when it has the connection, and handles the answer. It goes on when ctx ends: an answer that
 // comes later is of use to the connection. sent tells whether the message may have reached the server.
-func exchange[T any](ctx context.Context, s *Store, message func() []statement,
-	handle func([]rows) (T, error),
-) (answer T, sent bool, err error) {
+func exchange(ctx context.Context, s *Store, fill func(*message), handle func() error) (sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.CallDeadline)
 	defer cancel()
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return answer, false, err
+		return false, err
 	}
-	type result struct {
-		answer T
-		err    error
-	}
-	results := make(chan result, 1)
+	results := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(s.life, s.CallDeadline)
 		defer cancel()
-		var r result
-		all, err := exec(ctx, conn, message()...)
-		if r.err = err; err == nil {
-			r.answer, r.err = handle(all)
+		err := exec(ctx, conn, fill)
+		if err == nil {
+			err = handle()
 		}
-		if failed := rolledBack(r.err); errors.Is(r.err, errLost) || failed != nil && failed.Code == undefinedTable {
+		if failed := rolledBack(err); errors.Is(err, errLost) || failed != nil && failed.Code == undefinedTable {
 			closeNow(conn) // the next one finds out
 		}
 		s.release(conn)
-		results <- r
+		results <- err
 	}()
 	select {
-	case r := <-results:
-		return r.answer, true, r.err
+	case err := <-results:
+		return true, err
 	case <-ctx.Done():
-		return answer, true, ctx.Err()
+		return true, ctx.Err()
 	}
 }
 
 // closeNow closes a connection without a word.
-func closeNow(conn *pgconn.PgConn) {
+func closeNow(conn *pgx.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = conn.Close(ctx)
@@ -96,28 +76,30 @@ func (s *Store) knowsStore(identity string, revision int64) error {
 	return nil
 }
 
-// read reads at one moment. The first rows have the revision and the identity.
-func (s *Store) read(ctx context.Context, call string, statements ...statement) ([]rows, error) {
+// read reads at one moment, what fill asks for, and returns the revision of the store. When there is an error nobody
+// may use what fill was to find: it may still come.
+func (s *Store) read(ctx context.Context, call string, fill func(*message)) (revision int64, err error) {
 	if s.isClosed() {
-		return nil, errClosed
+		return 0, errClosed
 	}
-	message := func() []statement {
-		return append([]statement{
-			do("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
-			maybe("SELECT revision, identity FROM head, "+fromLatest+" WHERE "+intact, "pu"),
-		}, statements...)
+	var now *struct {
+		Revision int64
+		Identity string
 	}
-	all, _, err := exchange(ctx, s, message, func(all []rows) ([]rows, error) {
-		all = all[1:]
-		if len(all[0]) != 1 {
-			return nil, errLost
+	_, err = exchange(ctx, s, func(m *message) {
+		m.do("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", nil)
+		maybe(m, &now, "SELECT revision, identity::text FROM head, "+fromLatest+" WHERE "+intact, nil)
+		fill(m)
+	}, func() error {
+		if now == nil {
+			return errLost
 		}
-		return all, s.knowsStore(all[0].text(0, 1), all[0].int(0, 0))
+		return s.knowsStore(now.Identity, now.Revision)
 	})
 	if err != nil {
-		return nil, callError(call, err)
+		return 0, callError(call, err)
 	}
-	return all, nil
+	return now.Revision, nil
 }
 
 // written is the answer to a transaction.
@@ -125,16 +107,31 @@ type written struct {
 	revision   int64
 	verdict    int64
 	checkpoint appends.Seen // without an entry
-	then       []rows       // of its own statements
 }
+
+// A verdict is an SQL expression with its parameters.
+type verdict struct {
+	sql  string
+	args args
+}
+
+// bind adds a parameter, and returns what stands for it in the expression.
+func (v *verdict) bind(value any) string {
+	name := fmt.Sprintf("p%d", len(v.args))
+	v.args[name] = value
+	return "@" + name
+}
+
+// always is for a transaction without conditions.
+var always = verdict{sql: "0"}
 
 // write is apply for a call of a client whose effect matters. Errors are those of package store; ErrAmbiguous only if
 // the transaction was sent.
-func (s *Store) write(ctx context.Context, call, verdict string, then ...statement) (written, error) {
+func (s *Store) write(ctx context.Context, call string, verdict verdict, then func(*message)) (written, error) {
 	if s.isClosed() {
 		return written{}, errClosed
 	}
-	w, sent, err := s.apply(ctx, verdict, then...)
+	w, sent, err := s.apply(ctx, verdict, then)
 	switch {
 	case errors.Is(err, errLost), err != nil && !sent:
 		return w, callError(call, err)
@@ -144,63 +141,74 @@ func (s *Store) write(ctx context.Context, call, verdict string, then ...stateme
 	return w, nil
 }
 
-// apply sends a transaction: it renews the sessions of this client and applies statements, which must do nothing unless
-// the verdict in latest is zero. verdict is an SQL expression. sent tells whether the transaction may have reached the
-// server.
-func (s *Store) apply(ctx context.Context, verdict string, then ...statement) (w written, sent bool, err error) {
+// apply sends a transaction: it renews the sessions of this client and applies the statements of then, which must do
+// nothing unless the verdict in latest is zero. sent tells whether the transaction may have reached the server.
+func (s *Store) apply(ctx context.Context, verdict verdict, then func(*message)) (w written, sent bool, err error) {
 	var asked time.Time
 	var renewed []*session
-	message := func() []statement {
+	var there []sessionRow
+	var found *struct {
+		Revision            int64
+		Identity            *string
+		Verdict             int64
+		Checkpoint, Trimmed *int64
+	}
+	sent, err = exchange(ctx, s, func(m *message) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		asked, s.warning = time.Now(), ""
-		statements := []statement{
-			do("SELECT FROM head FOR UPDATE"),
-			do("SELECT WHERE false"),
-			maybe(fmt.Sprintf(`UPDATE latest SET revision = revision + 1, verdict = CASE
-					WHEN NOT EXISTS (SELECT FROM head WHERE identity = '%s')
-						OR revision < %s OR NOT (%s) THEN %d ELSE %s END
-				WHERE revision = (SELECT max(revision) FROM latest)
-				RETURNING revision, (SELECT identity FROM head), verdict, (SELECT version FROM checkpoint),
-					(SELECT position FROM checkpoint)`,
-				s.known.identity, number(s.known.revision), intact, lost, verdict), "pUiII"),
-		}
 		for session := range s.sessions {
 			if asked.Sub(session.asked) >= session.ttl/renewalsPerTTL {
 				renewed = append(renewed, session)
 			}
 		}
+		m.do("SELECT FROM head FOR UPDATE", nil)
 		if len(renewed) > 0 {
-			statements[1] = several("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' WHERE "+
-				"id IN ("+
-				list(func(s *session) string { return number(s.id) }, renewed...)+") RETURNING id", "i")
+			several(m, &there,
+				"UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' WHERE id = ANY(@ids) "+
+					"RETURNING id", args{"ids": idsOf(renewed)})
 		}
-		return append(statements, then...)
-	}
-	return exchange(ctx, s, message, func(all []rows) (w written, err error) {
-		if len(all[2]) != 1 {
-			return w, errLost
+		a := args{"identity": s.known.identity, "revision": s.known.revision}
+		maps.Copy(a, verdict.args)
+		maybe(m, &found, fmt.Sprintf(`UPDATE latest SET revision = revision + 1, verdict = CASE
+				WHEN NOT EXISTS (SELECT FROM head WHERE identity::text = @identity)
+					OR revision < @revision OR NOT (%s) THEN %d ELSE %s END
+			WHERE revision = (SELECT max(revision) FROM latest)
+			RETURNING revision, (SELECT identity::text FROM head), verdict,
+				(SELECT version FROM checkpoint) AS checkpoint,
+				(SELECT position FROM checkpoint) AS trimmed`, intact, lost, verdict.sql), a)
+		then(m)
+	}, func() error {
+		if found == nil || found.Verdict == lost {
+			return errLost
 		}
-		w.revision, w.verdict, w.then = all[2].int(0, 0), all[2].int(0, 2), all[3:]
-		w.checkpoint = appends.Seen{
-			Checkpoint: store.Version(all[2].int(0, 3)), Trimmed: store.Position(all[2].int(0, 4)),
-			Now: store.Position(w.revision),
+		s.wereRenewed(renewed, there, asked)
+		if found.Identity == nil || found.Checkpoint == nil || found.Trimmed == nil {
+			return errLost
 		}
-		if w.verdict == lost {
-			return w, errLost
-		}
-		s.wereRenewed(renewed, all[1], asked)
-		if err := s.knowsStore(all[2].text(0, 1), w.revision); err != nil {
-			return w, err
+		if err := s.knowsStore(*found.Identity, found.Revision); err != nil {
+			return err
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.warning != "" { // such as that no standby has confirmed it
-			return w, errors.New("the server warns: " + s.warning)
+			return errors.New("the server warns: " + s.warning)
 		}
-		return w, nil
+		return nil
 	})
+	if err != nil {
+		return written{}, sent, err
+	}
+	return written{found.Revision, found.Verdict, appends.Seen{
+		Checkpoint: store.Version(*found.Checkpoint), Trimmed: store.Position(*found.Trimmed),
+		Now: store.Position(found.Revision),
+	}}, true, nil
 }
 
 // notify wakes all clients if the verdict is that the conditions hold.
-var notify = do("SELECT pg_notify(current_schema(), '') FROM " + fromLatest + " WHERE verdict = 0")
+func (m *message) notify() {
+	m.do("SELECT pg_notify(current_schema(), '') FROM "+fromLatest+" WHERE verdict = 0", nil)
+}
+
+// nothing is no statement.
+func nothing(*message) {}

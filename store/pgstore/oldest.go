@@ -27,22 +27,23 @@ func (s *Store) oldestTransaction() (is time.Duration, known bool) {
 	return s.age.is, !s.age.at.IsZero()
 }
 
-// askAge is a statement that asks for the age if that is due.
-func (s *Store) askAge() statement {
+type ageRow struct{ Oldest int64 } // in milliseconds
+
+// askAge asks for the age if that is due.
+func (s *Store) askAge(m *message, found **ageRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.age.at) < oldestEvery {
-		return do("SELECT WHERE false")
+	if time.Since(s.age.at) >= oldestEvery {
+		maybe(m, found, "SELECT "+oldest+" AS oldest", nil)
 	}
-	return one("SELECT "+oldest, "i")
 }
 
-// learnAge notes the answer.
-func (s *Store) learnAge(found rows) {
-	if len(found) == 0 {
+// learnAge notes the answer; nil: it was not asked for.
+func (s *Store) learnAge(found *ageRow) {
+	if found == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.age = age{time.Duration(found.int(0, 0)) * time.Millisecond, time.Now()}
+	s.age = age{time.Duration(found.Oldest) * time.Millisecond, time.Now()}
 }

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/appends"
@@ -29,10 +29,10 @@ type Store struct {
 	end      context.CancelFunc
 	appender *appends.Appender
 
-	free  chan *pgconn.PgConn // the connection, while nobody uses it
-	hints chan struct{}       // filled when there may be news
-	quiet chan struct{}       // filled when the last call has got the connection
-	over  overdue             // of the goroutine that polls
+	free  chan *pgx.Conn // the connection, while nobody uses it
+	hints chan struct{}  // filled when there may be news
+	quiet chan struct{}  // filled when the last call has got the connection
+	over  overdue        // of the goroutine that polls
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
@@ -74,7 +74,7 @@ func Open(config Config) (*Store, error) {
 func open(settings settings) *Store {
 	s := &Store{
 		settings: settings,
-		free:     make(chan *pgconn.PgConn, 1),
+		free:     make(chan *pgx.Conn, 1),
 		hints:    make(chan struct{}, 1),
 		quiet:    make(chan struct{}, 1),
 		changed:  make(chan struct{}),
@@ -134,7 +134,7 @@ func (s *Store) isClosed() bool {
 
 // acquire returns the connection for one message; release gives it back. Errors: a refusal by the server; that of ctx,
 // with the reason why there is no connection; errClosed.
-func (s *Store) acquire(ctx context.Context) (*pgconn.PgConn, error) {
+func (s *Store) acquire(ctx context.Context) (*pgx.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (s *Store) acquire(ctx context.Context) (*pgconn.PgConn, error) {
 }
 
 // release gives the connection back, or tells that it is of no use.
-func (s *Store) release(conn *pgconn.PgConn) {
+func (s *Store) release(conn *pgx.Conn) {
 	if !conn.IsClosed() {
 		s.free <- conn
 		return

@@ -22,12 +22,12 @@ const (
 const tooLate = "expires > clock_timestamp() + (ttl + 1000) * interval '1 ms'"
 
 // sweep ends the sessions that have expired, and mends those that end too late.
-var sweep = []statement{
-	do("WITH swept AS (DELETE FROM sessions USING " + fromLatest +
-		" WHERE verdict = 0 AND expires <= clock_timestamp() RETURNING id) " +
-		"SELECT pg_notify(current_schema(), '') FROM swept LIMIT 1"),
-	do("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM " + fromLatest +
-		" WHERE verdict = 0 AND " + tooLate),
+func sweep(m *message) {
+	m.do("WITH swept AS (DELETE FROM sessions USING "+fromLatest+
+		" WHERE verdict = 0 AND expires <= clock_timestamp() RETURNING id) "+
+		"SELECT pg_notify(current_schema(), '') FROM swept LIMIT 1", nil)
+	m.do("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM "+fromLatest+
+		" WHERE verdict = 0 AND "+tooLate, nil)
 }
 
 // overdue is where a client has looked for sessions that have expired: up to then there are none. It looks again only
@@ -42,17 +42,25 @@ type overdue struct {
 // two.
 const lookEverywhere = 1000
 
-// look is a statement that returns the server's time and whether there is something to sweep. Of sessions that end too
-// late it looks at the last, so that the others live for as long as that at most.
-func (o overdue) look() statement {
+// A sweepRow is what a client finds where it looks for sessions to sweep.
+type sweepRow struct {
+	Now   int64 // in milliseconds of the server's time
+	Wrong bool  // there is something to sweep
+}
+
+// look asks whether there is something to sweep. Of sessions that end too late it looks at the last, so that the others
+// live for as long as that at most.
+func (o overdue) look(m *message, found *sweepRow) {
 	since := "'-infinity'"
 	if o.upTo != 0 && o.looks < lookEverywhere { // else the server's clock was set back
-		since = fmt.Sprintf("(SELECT CASE WHEN now() >= at THEN at - interval '1 min' ELSE '-infinity' END FROM "+
-			"to_timestamp(%d / 1000.) AS at)", o.upTo)
+		since = "(SELECT CASE WHEN now() >= at THEN at - interval '1 min' ELSE '-infinity' END FROM " +
+			"to_timestamp(@upTo / 1000.) AS at)"
 	}
-	return one("SELECT (extract(epoch FROM now()) * 1000)::bigint, EXISTS (SELECT FROM sessions WHERE expires <= "+
-		"now() AND expires >= "+since+") OR "+
-		"coalesce((SELECT "+tooLate+" FROM sessions ORDER BY expires DESC LIMIT 1), false)", "ib")
+	one(m, found,
+		"SELECT (extract(epoch FROM now()) * 1000)::bigint AS now, EXISTS (SELECT FROM sessions WHERE expires <= "+
+			"now() AND expires >= "+since+") OR "+
+			"coalesce((SELECT "+tooLate+" FROM sessions ORDER BY expires DESC LIMIT 1), false) AS wrong",
+		args{"upTo": o.upTo})
 }
 
 // looked notes that everything was swept that look had found, when the server's time was now.
@@ -84,9 +92,11 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 		return nil, errClosed
 	}
 	asked := time.Now()
-	w, _, err := s.apply(ctx, "0", do(`INSERT INTO sessions (id, ttl, expires)
-		SELECT revision, `+milliseconds(ttl)+`,
-			clock_timestamp() + `+milliseconds(ttl)+` * interval '1 ms' FROM `+fromLatest+` WHERE verdict = 0`))
+	w, _, err := s.apply(ctx, always, func(m *message) {
+		m.do(`INSERT INTO sessions (id, ttl, expires) SELECT revision, @ttl::bigint,
+			clock_timestamp() + @ttl::bigint * interval '1 ms'
+			FROM `+fromLatest+` WHERE verdict = 0`, args{"ttl": ttl.Milliseconds()})
+	})
 	if err != nil {
 		return nil, callError(call, err) // a session that was begun after all expires
 	}
@@ -134,8 +144,11 @@ func (s *Store) endSessions(ctx context.Context, ending ...*session) error {
 		s.forgetLocked(session)
 	}
 	s.mu.Unlock()
-	_, _, err := s.apply(ctx, "0", do("DELETE FROM sessions USING "+fromLatest+" WHERE verdict = 0 AND id IN ("+
-		list(func(s *session) string { return number(s.id) }, ending...)+")"), notify)
+	_, _, err := s.apply(ctx, always, func(m *message) {
+		m.do("DELETE FROM sessions USING "+fromLatest+" WHERE verdict = 0 AND id = ANY(@ids)",
+			args{"ids": idsOf(ending)})
+		m.notify()
+	})
 	if err != nil {
 		return callError("close session", err)
 	}
@@ -171,10 +184,10 @@ func (s *session) look() {
 }
 
 // wereRenewed notes which of the sessions the server has renewed, when that was asked.
-func (s *Store) wereRenewed(renewed []*session, found rows, asked time.Time) {
+func (s *Store) wereRenewed(renewed []*session, found []sessionRow, asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	there := idsIn(found)
+	there := alive(found)
 	for _, session := range renewed {
 		switch {
 		case !s.sessions[session]:
@@ -186,10 +199,21 @@ func (s *Store) wereRenewed(renewed []*session, found rows, asked time.Time) {
 	}
 }
 
-func idsIn(found rows) map[int64]bool {
+type sessionRow struct{ ID int64 }
+
+// alive is the IDs of the sessions that were found.
+func alive(found []sessionRow) map[int64]bool {
 	ids := make(map[int64]bool, len(found))
-	for i := range found {
-		ids[found.int(i, 0)] = true
+	for _, row := range found {
+		ids[row.ID] = true
+	}
+	return ids
+}
+
+func idsOf(sessions []*session) []int64 {
+	ids := make([]int64, len(sessions))
+	for i, session := range sessions {
+		ids[i] = session.id
 	}
 	return ids
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/fresh"
@@ -25,8 +25,7 @@ const breaks = `concat_ws(', ',
 // prepare sets what a connection needs, whatever the database or the role has as its own: each transaction is on disk
 // when it is confirmed, as far as the server is asked to. The server looks whether the client's machine is there, so
 // that one that is gone does not take up a connection for hours.
-const prepare = `SET search_path = "%[1]s"; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on;
-SET bytea_output = hex;
+const prepare = `SET search_path = "%[1]s"; SET bytea_output = hex;
 SET client_min_messages = warning;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
 SET tcp_user_timeout = 25000;
@@ -35,37 +34,42 @@ SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit
 SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
 SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d`
 
-// about asks what the server is, and which tables there are.
-const about = `SELECT current_setting('server_version_num'), pg_is_in_recovery(), pg_backend_pid(), ` + breaks + `,
-	(SELECT string_agg(name, ', ')
-	FROM unnest(ARRAY[` + names + `]) AS name WHERE to_regclass('"%[1]s".' || name) IS NULL),
-	to_regclass('"%[1]s".head')`
-
 // trust prepares a new connection, and returns an error when the server or the store there can't be used. It makes the
 // tables if there are none, and gives the store a new identity if it is not where it was, or behind what was read from
 // it.
-func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
-	var statements []statement
-	for sql := range strings.SplitSeq(fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds()), ";") {
-		statements = append(statements, do(sql))
+func (s *Store) trust(ctx context.Context, conn *pgx.Conn) error {
+	var server struct {
+		Number, PID int64
+		Standby     bool
+		Breaks      string
+		Missing     *string // tables
+		Head        bool    // there is that table
 	}
-	all, err := exec(ctx, conn, append(statements, one(fmt.Sprintf(about, s.Schema), "ibitTT"))...)
+	err := exec(ctx, conn, func(m *message) {
+		for sql := range strings.SplitSeq(fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds()), ";") {
+			m.do(sql, nil)
+		}
+		one(m, &server, `SELECT current_setting('server_version_num')::bigint AS number,
+			pg_is_in_recovery() AS standby, pg_backend_pid()::bigint AS pid, `+breaks+` AS breaks,
+			(SELECT string_agg(name, ', ') FROM unnest(ARRAY[`+names+`]) AS name
+				WHERE to_regclass(quote_ident(@schema) || '.' || name) IS NULL) AS missing,
+			to_regclass(quote_ident(@schema) || '.head') IS NOT NULL AS head`, args{"schema": s.Schema})
+	})
 	if err != nil {
 		return err
 	}
-	r := all[len(statements)]
 	switch {
-	case r.int(0, 0) < firstVersion:
+	case server.Number < firstVersion:
 		return fmt.Errorf("%w: the server is PostgreSQL %s; want 13 or later", store.ErrRefused,
-			conn.ParameterStatus("server_version"))
-	case r.int(0, 2) != int64(conn.PID()):
+			conn.PgConn().ParameterStatus("server_version"))
+	case server.PID != int64(conn.PgConn().PID()):
 		return fmt.Errorf("%w: there is a pooler, such as pgbouncer, before the server: want the address of the "+
 			"server itself", store.ErrRefused)
-	case r.is(0, 1): // it may become the primary
+	case server.Standby: // it may become the primary
 		return fmt.Errorf("%w: the server %s is a standby; want the primary", store.ErrUnavailable,
-			conn.Conn().RemoteAddr())
-	case r.text(0, 3) != "":
-		return fmt.Errorf("%w: the server may lose what it has committed: %s", store.ErrRefused, r.text(0, 3))
+			conn.PgConn().Conn().RemoteAddr())
+	case server.Breaks != "":
+		return fmt.Errorf("%w: the server may lose what it has committed: %s", store.ErrRefused, server.Breaks)
 	}
 	if err := run(ctx, conn, "SELECT "+place); rolledBack(err) != nil {
 		return fmt.Errorf("%w: the server does not say which one it is, so that the loss of commits could not be "+
@@ -73,7 +77,11 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	} else if err != nil {
 		return err
 	}
-	if err := s.complete(ctx, conn, r.text(0, 4), r.text(0, 5) != ""); err != nil {
+	missing := ""
+	if server.Missing != nil {
+		missing = *server.Missing
+	}
+	if err := s.complete(ctx, conn, missing, server.Head); err != nil {
 		return err
 	}
 	for {
@@ -90,15 +98,15 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 
 // complete makes the tables that are missing: all of them, or those that somebody has dropped. What was in these is
 // lost, as identify will find. There is a head unless it is missing, too.
-func (s *Store) complete(ctx context.Context, conn *pgconn.PgConn, missing string, head bool) error {
+func (s *Store) complete(ctx context.Context, conn *pgx.Conn, missing string, head bool) error {
 	if head {
-		all, err := exec(ctx, conn, maybe("SELECT format FROM head", "i"))
-		if err != nil {
+		var found *struct{ Format int64 }
+		if err := exec(ctx, conn, func(m *message) { maybe(m, &found, "SELECT format FROM head", nil) }); err != nil {
 			return err
 		}
-		if r := all[0]; len(r) == 1 && r.int(0, 0) != format {
+		if found != nil && found.Format != format {
 			return fmt.Errorf("%w: the tables in schema %q have the format %d; this version of firn has %d",
-				store.ErrRefused, s.Schema, r.int(0, 0), format)
+				store.ErrRefused, s.Schema, found.Format, format)
 		}
 	}
 	if missing == "" {
@@ -114,32 +122,30 @@ func (s *Store) complete(ctx context.Context, conn *pgconn.PgConn, missing strin
 
 // state is what the tables say of themselves, and where they are.
 type state struct {
-	revision                 int64  // zero: the row is gone
-	identity, origin, actual string // empty: the row is gone
-	emptied                  string // the tables whose rows are gone
-	floor                    []byte // the value of its key
+	Revision         int64  // zero: the row is gone
+	Identity, Origin string // empty: the row is gone
+	Actual           string
+	Floor            []byte // the value of its key
+	Emptied          string // the tables whose rows are gone
 }
 
-func (s *Store) look(ctx context.Context, conn *pgconn.PgConn) (state, error) {
-	all, err := exec(ctx, conn, one(`SELECT revision, identity, origin, `+origin+`,
-			(SELECT value FROM keys WHERE key = `+bytesOf(floor.Key)+`),
-		concat_ws(', ', CASE WHEN identity IS NULL THEN 'head' END, CASE WHEN revision IS NULL THEN 'latest' END,
-			CASE WHEN NOT EXISTS (SELECT FROM keys WHERE key = '') THEN 'keys' END,
-			CASE WHEN NOT EXISTS (SELECT FROM log WHERE position = 0) THEN 'log' END,
-			CASE WHEN NOT EXISTS (SELECT FROM checkpoint) THEN 'checkpoint' END)
-		FROM (SELECT) AS one LEFT JOIN head ON true LEFT JOIN `+fromLatest+` ON true`, "PUTTXt"))
-	if err != nil {
-		return state{}, err
-	}
-	r := all[0]
-	return state{
-		revision: r.int(0, 0), identity: r.text(0, 1), origin: r.text(0, 2), actual: r.text(0, 3),
-		floor: r.bytes(0, 4), emptied: r.text(0, 5),
-	}, nil
+func (s *Store) look(ctx context.Context, conn *pgx.Conn) (now state, err error) {
+	err = exec(ctx, conn, func(m *message) {
+		one(m, &now, `SELECT coalesce(revision, 0) AS revision, coalesce(identity::text, '') AS identity,
+			coalesce(origin, '') AS origin,
+			`+origin+` AS actual, (SELECT value FROM keys WHERE key = @floor) AS floor,
+			concat_ws(', ', CASE WHEN identity IS NULL THEN 'head' END, CASE WHEN revision IS NULL THEN 'latest' END,
+				CASE WHEN NOT EXISTS (SELECT FROM keys WHERE key = '') THEN 'keys' END,
+				CASE WHEN NOT EXISTS (SELECT FROM log WHERE position = 0) THEN 'log' END,
+				CASE WHEN NOT EXISTS (SELECT FROM checkpoint) THEN 'checkpoint' END) AS emptied
+			FROM (SELECT) AS one LEFT JOIN head ON true LEFT JOIN `+fromLatest+` ON true`,
+			args{"floor": binary(floor.Key)})
+	})
+	return now, err
 }
 
 // identify finds out which store this is. settled is false when it has changed something, and is to be called again.
-func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool, err error) {
+func (s *Store) identify(ctx context.Context, conn *pgx.Conn) (settled bool, err error) {
 	now, err := s.look(ctx, conn)
 	if err != nil {
 		return false, err
@@ -148,18 +154,18 @@ func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool
 	known := s.known
 	s.mu.Unlock()
 	switch {
-	case now.emptied != "":
+	case now.Emptied != "":
 		return false, s.renew(ctx, conn, now,
-			fmt.Sprintf("the store lacks rows of its tables %s, which somebody has emptied or dropped", now.emptied))
-	case now.origin != now.actual:
-		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at %s and is at %s", now.origin, now.actual))
-	case now.identity == known.identity && now.revision < known.revision:
+			fmt.Sprintf("the store lacks rows of its tables %s, which somebody has emptied or dropped", now.Emptied))
+	case now.Origin != now.Actual:
+		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at %s and is at %s", now.Origin, now.Actual))
+	case now.Identity == known.identity && now.Revision < known.revision:
 		return false, s.renew(ctx, conn, now,
-			fmt.Sprintf("the store was at revision %d and is at %d", known.revision, now.revision))
+			fmt.Sprintf("the store was at revision %d and is at %d", known.revision, now.Revision))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known.identity != "" && known.identity != now.identity {
+	if known.identity != "" && known.identity != now.Identity {
 		s.known.epoch++
 		s.known.log, s.untold = 0, true
 		s.appender.Forget()
@@ -167,9 +173,9 @@ func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool
 			s.loseLocked(session, "the store has lost data")
 		}
 		s.wakeLocked()
-		s.Logger.Warn("the store has lost data, or may have", "identity", now.identity, "before", known.identity)
+		s.Logger.Warn("the store has lost data, or may have", "identity", now.Identity, "before", known.identity)
 	}
-	s.known.identity, s.known.revision = now.identity, now.revision
+	s.known.identity, s.known.revision = now.Identity, now.Revision
 	return true, nil
 }
 
@@ -179,44 +185,51 @@ const ahead = 1 << 32
 // renew gives a store that has lost data, or may have, a new identity, from which all its clients see that. It ends all
 // sessions, so that nothing that they hold can be extended, and opens the floor: nobody claims a
 // node ID until a member has said from when on it may be used. It does nothing if another client has done so.
-func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why string) error {
+func (s *Store) renew(ctx context.Context, conn *pgx.Conn, from state, why string) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "a client"
 	}
-	put, err := floor.Open(from.floor, host, why)
+	put, err := floor.Open(from.Floor, host, why)
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	s.mu.Lock()
 	known := s.known.revision
 	s.mu.Unlock()
-	identity := newIdentity()
-	guard := fmt.Sprintf("EXISTS (SELECT FROM head WHERE identity = '%s')", identity)
-	statements := []string{
-		"LOCK TABLE head IN EXCLUSIVE MODE", // there may be no row to lock
-		fmt.Sprintf("DELETE FROM head WHERE identity::text = '%s' AND coalesce((SELECT max(revision) FROM latest), "+
-			"0) = %s", from.identity, number(from.revision)),
-		fmt.Sprintf("INSERT INTO head (format, identity, origin) SELECT %d, '%s', %s WHERE NOT EXISTS (SELECT "+
-			"FROM head)", format, identity, origin),
-		"DELETE FROM sessions WHERE " + guard,
-		"DELETE FROM log WHERE NOT EXISTS (SELECT FROM checkpoint) AND " + guard, // its rest means nothing without
-		"INSERT INTO log (position, id, data) SELECT 0, '', '' WHERE " + guard + " ON CONFLICT DO NOTHING",
-		"INSERT INTO checkpoint (position, version, value) SELECT 0, 0, '' WHERE " + guard + " ON CONFLICT DO NOTHING",
-		fmt.Sprintf(`WITH former AS (DELETE FROM latest WHERE %[1]s RETURNING revision)
-			INSERT INTO latest (revision, verdict) SELECT %[2]d + greatest(%[3]s,
-				(extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(revision) FROM former),
-				(SELECT max(version) FROM keys), (SELECT max(position) FROM log),
-				(SELECT max(version) FROM checkpoint)), 0 WHERE %[1]s`, guard, int64(ahead), number(known)),
-		"INSERT INTO keys (key, value, version, created) SELECT '', '', revision, revision FROM latest WHERE " + guard +
-			" ON CONFLICT DO NOTHING",
-		fmt.Sprintf(`INSERT INTO keys (key, value, version, created) SELECT %s, %s, revision, revision
-			FROM latest WHERE %s
-			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = NULL`,
-			bytesOf(put.Key), bytesOf(put.Value), guard),
-		"SELECT pg_notify(current_schema(), '')",
+	const guard = "EXISTS (SELECT FROM head WHERE identity::text = @identity)"
+	a := args{
+		"identity": newIdentity(), "format": format, "former": from.Identity, "revision": from.Revision, "known": known,
+		"ahead": int64(ahead),
+		"key":   binary(put.Key), "value": binary(put.Value),
 	}
-	return run(ctx, conn, strings.Join(statements, ";\n"))
+	return exec(ctx, conn, func(m *message) {
+		for _, sql := range []string{
+			"LOCK TABLE head IN EXCLUSIVE MODE", // there may be no row to lock
+			"DELETE FROM head WHERE identity::text = @former AND coalesce((SELECT max(revision) FROM latest), 0) = " +
+				"@revision",
+			"INSERT INTO head (format, identity, origin) SELECT @format::integer, @identity::uuid, " + origin +
+				" WHERE NOT EXISTS (SELECT FROM head)",
+			"DELETE FROM sessions WHERE " + guard,
+			"DELETE FROM log WHERE NOT EXISTS (SELECT FROM checkpoint) AND " + guard, // its rest means nothing without
+			"INSERT INTO log (position, id, data) SELECT 0, '', '' WHERE " + guard + " ON CONFLICT DO NOTHING",
+			"INSERT INTO checkpoint (position, version, value) SELECT 0, 0, '' WHERE " + guard +
+				" ON CONFLICT DO NOTHING",
+			`WITH former AS (DELETE FROM latest WHERE ` + guard + ` RETURNING revision)
+				INSERT INTO latest (revision, verdict) SELECT @ahead + greatest(@known,
+					(extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(revision) FROM former),
+					(SELECT max(version) FROM keys), (SELECT max(position) FROM log),
+					(SELECT max(version) FROM checkpoint)), 0 WHERE ` + guard,
+			"INSERT INTO keys (key, value, version, created) SELECT '', '', revision, revision FROM latest WHERE " +
+				guard + " ON CONFLICT DO NOTHING",
+			`INSERT INTO keys (key, value, version, created) SELECT @key::bytea, @value::bytea, revision, revision
+				FROM latest WHERE ` + guard + `
+				ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = NULL`,
+			"SELECT pg_notify(current_schema(), '')",
+		} {
+			m.do(sql, a)
+		}
+	})
 }
 
 // newIdentity returns a random UUID.

@@ -104,11 +104,13 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 	}
 }
 
-// next returns how many numbers the next block is to have.
+// next returns how many numbers the next block is to have: by the rate, and at most half of those that are left, so
+// that the last ones are not all reserved by one owner.
 func (o *Owner) next(d Demand) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.config.Pace.Size(o.size, d.Given-o.given, time.Since(o.since))
+	left := o.config.Limits.Last - max(o.state.Known.Last, o.config.Limits.After)
+	return max(min(o.config.Pace.Size(o.size, d.Given-o.given, time.Since(o.since)), left/2), 1)
 }
 
 func (o *Owner) lost() error {

@@ -206,6 +206,28 @@ func TestConsecutiveNumbersAreUsedUp(t *testing.T) {
 	})
 }
 
+// However fast numbers are given, an owner leaves half of those that are left to others.
+func TestTheEndIsShared(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		p.pace, p.limits.Last = Pace{}, 1000
+		a, given := p.party("a"), int64(0)
+		for given < 1000 {
+			before := a.State().Known.Last
+			a.claim()
+			r := a.State().Known
+			if most := max((1000-before)/2, 1); r.Size > most || r.Size < 1 {
+				t.Fatalf("a block of %d after %d; want at most %d", r.Size, before, most)
+			}
+			for range r.Size {
+				given++
+				if id, err := a.Blocks().Next(t.Context()); err != nil || int64(id) != given {
+					t.Fatalf("%d, %v; want %d", id, err, given)
+				}
+			}
+		}
+	})
+}
+
 // A busy owner's blocks grow, and all of what it did not use is given back.
 func TestBlocksOfABusyOwnerGrow(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {

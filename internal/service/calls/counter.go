@@ -64,16 +64,18 @@ func (p *problems) counters() {
 			}
 		}
 		after, last := int64(q.Definition.After), int64(q.Definition.Last())
-		left, effect := last-max(reserved, after), "Nobody gets numbers of "+q.Name
+		left := last - max(reserved, after)
 		one := Problem{Level: Failing, Kind: CounterProblem, Sequencers: []string{q.Name}, Members: of}
 		switch used := 1 - float64(left)/float64(last-after); {
 		case lost:
-			one.Effect, one.Cause = effect, fmt.Sprintf("the store has lost data, so that numbers could come again; the "+
+			one.Effect = "Nobody gets numbers of " + q.Name
+			one.Cause = fmt.Sprintf("the store has lost data, so that numbers could come again; the "+
 				"living know of numbers up to %d", reserved)
 			one.Do = fmt.Sprintf("Find the greatest number that anybody was given, N, and run firn sequencer resume %s "+
 				"--after N.", q.Name)
 		case left == 0:
-			one.Effect, one.Cause = effect, fmt.Sprintf("all up to %d, its maximum, are reserved", last)
+			one.Effect = q.Name + " has no numbers left but those that nodes have reserved"
+			one.Cause = fmt.Sprintf("all up to %d, its maximum, are reserved", last)
 		case used >= 0.8:
 			one.Level, one.Effect = Warning, fmt.Sprintf("%s has %d numbers left", q.Name, left)
 			one.Cause = fmt.Sprintf("%.0f %% of those up to %d, its maximum, are reserved", 100*used, last)

@@ -111,10 +111,12 @@ func TestProblemsOfCounters(t *testing.T) {
 		first, second peer.Counting
 		want          []string
 	}{
-		"few used":     {peer.Counting{Reserved: 83}, peer.Counting{}, nil},
-		"80 %":         {peer.Counting{Reserved: 7}, peer.Counting{Reserved: 84}, []string{"warning: invoices has 20 numbers left"}},
-		"95 %":         {peer.Counting{Reserved: 99}, peer.Counting{}, []string{"error: invoices has 5 numbers left"}},
-		"all reserved": {peer.Counting{}, peer.Counting{Reserved: 104}, []string{"error: Nobody gets numbers of invoices"}},
+		"few used": {peer.Counting{Reserved: 83}, peer.Counting{}, nil},
+		"80 %":     {peer.Counting{Reserved: 7}, peer.Counting{Reserved: 84}, []string{"warning: invoices has 20 numbers left"}},
+		"95 %":     {peer.Counting{Reserved: 99}, peer.Counting{}, []string{"error: invoices has 5 numbers left"}},
+		"all reserved": {peer.Counting{}, peer.Counting{Reserved: 104}, []string{
+			"error: invoices has no numbers left but those that nodes have reserved",
+		}},
 		"lost": {peer.Counting{Reserved: 6}, peer.Counting{Reserved: 9, Lost: true}, []string{
 			"error: Nobody gets numbers of invoices",
 		}},

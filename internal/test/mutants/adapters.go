@@ -66,10 +66,10 @@ var adapters = []mutant{
 	},
 	{
 		"PostgreSQL: a commit that was not answered is sent again", "store/pgstore/keys.go",
-		"	w, err := s.write(ctx, call, verdict, then...)\n",
-		"	w, err := s.write(ctx, call, verdict, then...)\n" +
+		"	w, err := s.write(ctx, call, verdict, then)\n",
+		"	w, err := s.write(ctx, call, verdict, then)\n" +
 			"	for errors.Is(err, store.ErrAmbiguous) && ctx.Err() == nil {\n" +
-			"		w, err = s.write(ctx, call, verdict, then...)\n	}\n",
+			"		w, err = s.write(ctx, call, verdict, then)\n	}\n",
 		"./store/pgstore", doubted,
 	},
 	{
@@ -79,8 +79,10 @@ var adapters = []mutant{
 	},
 	{
 		"PostgreSQL: the floor is not written", "store/pgstore/trust.go",
-		"FROM latest WHERE %s\n			ON CONFLICT (key) DO UPDATE",
-		"FROM latest WHERE false AND %s\n			ON CONFLICT (key) DO UPDATE",
+		"@value::bytea, revision, revision\n				FROM latest WHERE ` + guard + `\n" +
+			"				ON CONFLICT (key) DO UPDATE",
+		"@value::bytea, revision, revision\n				FROM latest WHERE false AND ` + guard + `\n" +
+			"				ON CONFLICT (key) DO UPDATE",
 		"./store/pgstore", "^TestATableIsEmptied$/^keys_is_deleted$",
 	},
 	{

@@ -60,7 +60,7 @@ var thirdParty = map[string][]string{
 		"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap",
 		"google.golang.org/grpc",
 	},
-	"store/pgstore":              {"github.com/jackc/pgx/v5/pgconn"},
+	"store/pgstore":              {"github.com/jackc/pgx/v5"},
 	"store/quorum":               {"go.etcd.io/", "google.golang.org/grpc"},
 	"store/quorum/internal/port": {"golang.org/x/sys/unix"},
 	"store/internal/etcdserver": {
