@@ -85,8 +85,8 @@ func (p *program) completeKinds(c *cobra.Command) {
 	}
 }
 
-// completeSequencer offers the sequencers of a running server, each with its layout, or as a counter. It offers nothing where no server
-// answers soon.
+// completeSequencer offers the sequencers of a running server, each with its layout, or as a counter. It offers nothing
+// where no server answers soon.
 func (p *program) completeSequencer(c *cobra.Command, args []string, _ string) (names []string,
 	_ cobra.ShellCompDirective,
 ) {

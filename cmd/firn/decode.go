@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -92,19 +91,6 @@ func (p *program) decodeCommand() *cobra.Command {
 		return err
 	}
 	return c
-}
-
-// addForm adds the flag that says in which form IDs are. Before there were forms it was called format.
-func addForm[T any](c *cobra.Command, into *T, standard string, forms []string, parse func(string) (T, error)) {
-	flags := c.Flags()
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "format" {
-			name = "form"
-		}
-		return pflag.NormalizedName(name)
-	})
-	setting.Add(flags, into, "form", "form", standard, "the form of the IDs: "+strings.Join(forms, ", "), parse)
-	must(c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)))
 }
 
 // parseAs reads the form of IDs; nil: auto.

@@ -81,8 +81,8 @@ func (p *program) genSQL() *cobra.Command {
 				return "", err
 			}
 			if d.sequencer.Kind == cluster.Counter {
-				return "", fmt.Errorf("sequencer %s is a counter: its numbers have no time and no node ID for functions "+
-					"to return; want another one", sequencer)
+				return "", fmt.Errorf("sequencer %s is a counter: its numbers have no time and no node ID for "+
+					"functions to return; want another one", sequencer)
 			}
 			if d.sequencer.Scattered {
 				return "", fmt.Errorf("sequencer %s is scattered: its IDs do not lie in the order of their time, and "+

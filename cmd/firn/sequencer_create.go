@@ -153,10 +153,12 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 		return nil
 	}
 	for _, name := range []string{
-		"nodes", "allocation", "layout", "epoch", "tick", "node-lowest", "attach", "window", "scattered", "random-start",
+		"nodes", "allocation", "layout", "epoch", "tick", "node-lowest", "attach", "window", "scattered",
+		"random-start",
 	} {
 		if flags.Changed(name) {
-			return usagef("--%s does not go with --kind counter; a counter takes only --after, --max and --prefix", name)
+			return usagef("--%s does not go with --kind counter; a counter takes only --after, --max and --prefix",
+				name)
 		}
 	}
 	return nil
@@ -261,7 +263,7 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 		return p.printf("%s\n", marshal(struct {
 			Name       string             `json:"name"`
 			Definition cluster.Definition `json:"definition"`
-			Layout     string             `json:"layout,omitempty"` // of its IDs; empty: a counter has none, nor what follows
+			Layout     string             `json:"layout,omitempty"` // of its IDs; a counter has none, nor what follows
 			Capacity   int64              `json:"capacity,omitzero"`
 			Until      time.Time          `json:"until,omitzero"`
 			Rate       float64            `json:"rate,omitzero"`

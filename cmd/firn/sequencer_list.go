@@ -74,8 +74,9 @@ func (p *program) listTable(all []calls.StatusSequencer) string {
 	var rows [][]string
 	for _, s := range all {
 		if s.Definition.Kind == cluster.Counter {
-			rows = append(rows,
-				[]string{console.Shown(s.Name), "-", "-", "-", "-", "counter", "-", "-", console.ShownText(hereText(s))})
+			rows = append(rows, []string{
+				console.Shown(s.Name), "-", "-", "-", "-", "counter", "-", "-", console.ShownText(hereText(s)),
+			})
 			continue
 		}
 		_, free := s.NodeIDs()

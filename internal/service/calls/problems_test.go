@@ -181,7 +181,9 @@ func TestProblems(t *testing.T) {
 		}},
 		"waiting, and one asks others": {all(vitals(1, func(v *peer.Vitals) {
 			v.Forwards = true
-		}), sequencer(func(q *calls.StatusSequencer) { q.Free, q.Lacking = new(int64(0)), []string{"b", "c"} })), []string{
+		}), sequencer(func(q *calls.StatusSequencer) {
+			q.Free, q.Lacking = new(int64(0)), []string{"b", "c"}
+		})), []string{
 			"warning node_ids: ids-2 and ids-3 give no IDs of default: none of its 3 node IDs is free [b c] of default",
 		}},
 		"calls": {all(vitals(1, func(v *peer.Vitals) {
