@@ -87,7 +87,7 @@ func TestCounter(t *testing.T) {
 		}
 	}
 	q, err := s.ResumeCounter(t.Context(), who, "invoices", 100)
-	if err != nil || q.Count.Lost || q.Count.Reserved != 100 {
+	if err != nil || q.Count.Lost || q.Count.Reserved < 100 {
 		t.Fatalf("resumed: %v, %+v", err, q.Count)
 	}
 	eventually(t, func() bool { _, code := next(); return code == codes.OK })
