@@ -23,10 +23,14 @@ func (c *Counter) Next(ctx context.Context) (firn.ID, error) { return c.peer().N
 
 // Fill fills numbers with the next ones in ascending order: consecutive ones unless another member has reserved some
 // in between. It waits and fails as Next does; on an error it zeroes numbers.
-func (c *Counter) Fill(ctx context.Context, numbers []firn.ID) error { return c.peer().Fill(ctx, numbers) }
+func (c *Counter) Fill(ctx context.Context, numbers []firn.ID) error {
+	return c.peer().Fill(ctx, numbers)
+}
 
 // Take takes n consecutive numbers, at least 1, and returns the last of them. It waits and fails as Next does.
-func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) { return c.peer().Take(ctx, n) }
+func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) {
+	return c.peer().Take(ctx, n)
+}
 
 // Ready returns nil when Next can be expected to return a number. Otherwise it returns the error of Next.
 func (c *Counter) Ready() error { return c.peer().Ready() }

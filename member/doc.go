@@ -10,5 +10,6 @@
 // makes IDs up to its old horizon meanwhile, and switches over.
 //
 // Exported are Start and Join, which return a Member; its Options; the Sequencer, which makes IDs; the Counter, which
-// gives dense numbers; and the errors that say why there are none. What a service or an operator needs beyond that, such as draining a node, is for `firn`.
+// gives dense numbers; and the errors that say why there are none. What a service or an operator needs beyond that,
+// such as draining a node, is for `firn`.
 package member

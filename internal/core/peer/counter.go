@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Counter gives the numbers of one counter. Member.EnsureCounter and Member.OpenCounter return one. It needs no node ID and
-// no clock, and does not attach: it claims blocks of numbers when callers need them. Its methods are safe for
+// Counter gives the numbers of one counter. Member.EnsureCounter and Member.OpenCounter return one. It needs no node ID
+// and no clock, and does not attach: it claims blocks of numbers when callers need them. Its methods are safe for
 // concurrent use.
 type Counter struct {
 	m          *Member
@@ -52,9 +52,9 @@ func (m *Member) EnsureCounter(ctx context.Context, name string, d cluster.Defin
 	return m.counter(name, v, true)
 }
 
-// OpenCounter returns the handle of a counter that exists; names that don't exist cost the store as little as with Lookup.
-// ErrNoSequencer is returned when there is none of this name, a *KindError when it is no counter, and other errors when
-// ctx or the member has ended.
+// OpenCounter returns the handle of a counter that exists; names that don't exist cost the store as little as with
+// Lookup. ErrNoSequencer is returned when there is none of this name, a *KindError when it is no counter, and other
+// errors when ctx or the member has ended.
 func (m *Member) OpenCounter(ctx context.Context, name string) (*Counter, error) {
 	if c, ok := m.Counter(name); ok && c.created.Load() != 0 {
 		return c, nil

@@ -69,8 +69,8 @@ func (p *player) loseCounters() {
 	}
 }
 
-// tellLoss has no counter give numbers anywhere after the store has lost data, before an operator resumes it. The member
-// need not know of one: it may have forgotten, or the store has lost it.
+// tellLoss has no counter give numbers anywhere after the store has lost data, before an operator resumes it. The
+// member need not know of one: it may have forgotten, or the store has lost it.
 func (p *player) tellLoss(ctx context.Context) {
 	err := p.insist(ctx, "the store has lost data; can't have counters stop at present", func() error {
 		return counter.Tell(ctx, p.store)

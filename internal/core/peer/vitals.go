@@ -31,7 +31,8 @@ type Vitals struct {
 	Failing  []string `json:"failing,omitempty"`
 	Forwards bool     `json:"forwards,omitempty"` // it asks other nodes for IDs where it has no node ID
 
-	Counters map[string]Counting `json:"counters,omitempty"` // how far it is with those that it gave numbers of, by name
+	// how far it is with those that it gave numbers of, by name
+	Counters map[string]Counting `json:"counters,omitempty"`
 
 	Verdict string `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
 	// by how much its wall clock was ahead of the others' median then, at least; negative: behind
@@ -55,8 +56,9 @@ type Vitals struct {
 
 // Counting is how far a member is with a counter.
 type Counting struct {
-	Reserved firn.ID `json:"reserved,omitempty"` // the greatest number that it knows to be reserved, by anybody; 0: none
-	Lost     bool    `json:"lost,omitempty"`     // it stopped, since the store has lost data
+	// the greatest number that it knows to be reserved, by anybody; 0: none
+	Reserved firn.ID `json:"reserved,omitempty"`
+	Lost     bool    `json:"lost,omitempty"` // it stopped, since the store has lost data
 }
 
 // Judgement returns the verdict over the member's clock, without With; the zero value: it was never judged.

@@ -71,7 +71,8 @@ func (p *problems) counters() {
 			one.Effect = "Nobody gets numbers of " + q.Name
 			one.Cause = fmt.Sprintf("the store has lost data, so that numbers could come again; the "+
 				"living know of numbers up to %d", reserved)
-			one.Do = fmt.Sprintf("Find the greatest number that anybody was given, N, and run firn sequencer resume %s "+
+			one.Do = fmt.Sprintf("Find the greatest number that anybody was given, N, and run firn sequencer "+
+				"resume %s "+
 				"--after N.", q.Name)
 		case left == 0:
 			one.Effect = q.Name + " has no numbers left but those that nodes have reserved"

@@ -112,8 +112,12 @@ func TestProblemsOfCounters(t *testing.T) {
 		want          []string
 	}{
 		"few used": {peer.Counting{Reserved: 83}, peer.Counting{}, nil},
-		"80 %":     {peer.Counting{Reserved: 7}, peer.Counting{Reserved: 84}, []string{"warning: invoices has 20 numbers left"}},
-		"95 %":     {peer.Counting{Reserved: 99}, peer.Counting{}, []string{"error: invoices has 5 numbers left"}},
+		"80 %": {
+			peer.Counting{Reserved: 7},
+			peer.Counting{Reserved: 84},
+			[]string{"warning: invoices has 20 numbers left"},
+		},
+		"95 %": {peer.Counting{Reserved: 99}, peer.Counting{}, []string{"error: invoices has 5 numbers left"}},
 		"all reserved": {peer.Counting{}, peer.Counting{Reserved: 104}, []string{
 			"error: invoices has no numbers left but those that nodes have reserved",
 		}},

@@ -110,7 +110,8 @@ var goodCalls = []anExchange{
 			`,"after":1000}`, status: 201,
 	},
 	{
-		target: "POST /api/v1/sequencers", body: `{"name":"invoices","kind":"counter","after":4,"max":"9","prefix":"inv"}`,
+		target: "POST /api/v1/sequencers",
+		body:   `{"name":"invoices","kind":"counter","after":4,"max":"9","prefix":"inv"}`,
 		status: 201,
 	},
 	{target: "POST " + invoicesPath + "/id", status: 200},
@@ -369,7 +370,10 @@ var badCalls = []anExchange{
 	{target: "POST " + ordersPath + "/undrain", body: aMember, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/move", body: `{"node":0,"to":"a"}`, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/resume", body: `{"after":7}`, status: 404, code: "unknown_sequencer"},
-	{target: "POST " + invoicesPath + "/resume", body: `{"after":-7}`, status: 400, code: "bad_request", undocumented: true},
+	{
+		target: "POST " + invoicesPath + "/resume", body: `{"after":-7}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
 	{target: "POST " + invoicesPath + "/resume", body: `{}`, status: 400, code: "bad_request", undocumented: true},
 	{
 		target: "POST " + invoicesPath + "/resume", body: `{"after":` + strings.Repeat("1", 64<<10) + `}`, status: 413,

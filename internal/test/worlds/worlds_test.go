@@ -80,7 +80,8 @@ func TestPlansAreWrittenAndRead(t *testing.T) {
 // Every kind of event has words of its own, and happens.
 func TestEveryKindHappens(t *testing.T) {
 	kinds := []Kind{
-		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Count, Ensure, Create, Attach, Detach,
+		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Count, Ensure, Create,
+		Attach, Detach,
 		Destroy, Replace,
 		Drain, Undrain, Move, Allocate, Policy, Expel, Stop, Resume, Faulty, Faultless, Backup, SetBack,
 	}
