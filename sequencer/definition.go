@@ -14,7 +14,7 @@ import (
 
 // Definition is what a sequencer is created with. It never changes. The zero value is invalid.
 type Definition struct {
-	// Kind is what the IDs are made of. A Counter has only After, Max and Prefix besides.
+	// Kind is what the IDs are made of. A Counter has only After, Max, Exact and Prefix besides.
 	Kind Kind
 
 	// Nodes is how many members can have a node ID at a time, from 1 to the number of node IDs of Layout.
@@ -30,6 +30,10 @@ type Definition struct {
 
 	// Max is the greatest number of a counter. Zero means firn.MaxID. Only for a Counter.
 	Max firn.ID
+
+	// Exact says that a counter's numbers ascend over all members: a call that begins after another one had its answer
+	// gets a greater number. Each answer then waits for the store. Only for a Counter.
+	Exact bool
 
 	// Attach says when a node attaches. An application with a member of its own ignores it, and decides that
 	// itself.
@@ -74,6 +78,8 @@ func (d Definition) Validate() error {
 		return d.validateCounter()
 	case d.Max != 0:
 		return fmt.Errorf("a maximum of %d in a sequencer of the kind %v; only a counter has one", int64(d.Max), d.Kind)
+	case d.Exact:
+		return fmt.Errorf("an exact sequencer of the kind %v; only a counter can be exact", d.Kind)
 	}
 	if err := d.Layout.Validate(); err != nil {
 		return err
@@ -218,6 +224,7 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"node_lowest", a.NodeLowest, b.NodeLowest},
 		{"after", d.After, wanted.After},
 		{"max", d.Max, wanted.Max},
+		{"exact", d.Exact, wanted.Exact},
 		{"attach", d.Attach, wanted.Attach},
 		{"window", d.window(), wanted.window()},
 		{"prefix", cmp.Or(d.Prefix, "no prefix"), cmp.Or(wanted.Prefix, "no prefix")},
@@ -252,6 +259,9 @@ func (d Definition) String() string {
 	}
 	if d.Max != 0 {
 		more += fmt.Sprintf(", to %d", int64(d.Max))
+	}
+	if d.Exact {
+		more += ", exact"
 	}
 	if d.Attach != AttachOnDemand {
 		more += fmt.Sprintf(", attach %v", d.Attach)
@@ -288,6 +298,7 @@ type definitionJSON struct {
 	NodeLowest     *bool        `json:"node_lowest,omitempty"`
 	After          firn.ID      `json:"after,omitempty"`
 	Max            firn.ID      `json:"max,omitempty"`
+	Exact          bool         `json:"exact,omitempty"`
 	Attach         AttachPolicy `json:"attach,omitempty"` // absent: on-demand
 	Layout         *string      `json:"layout,omitempty"` // read, never written
 	Window         *duration    `json:"window,omitempty"` // absent: that of the node
@@ -310,12 +321,12 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field, except those whose zero value is the default: kind, after, max, attach, window,
-// prefix, scattered and random_start, and except those that a counter has not. So a program that does not know one of
+// MarshalJSON writes every field, except those whose zero value is the default: kind, after, max, exact, attach,
+// window, prefix, scattered and random_start, and except those that a counter has not. So a program that does not know one of
 // these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	if d.Kind == Counter {
-		return json.Marshal(definitionJSON{Kind: d.Kind, After: d.After, Max: d.Max, Prefix: d.Prefix})
+		return json.Marshal(definitionJSON{Kind: d.Kind, After: d.After, Max: d.Max, Exact: d.Exact, Prefix: d.Prefix})
 	}
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
@@ -325,7 +336,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(definitionJSON{
 		d.Kind, &d.Nodes, &d.Allocation, &epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Max, d.Attach, nil,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Max, d.Exact, d.Attach, nil,
 		window, d.Prefix, d.Scattered, d.RandomStart,
 	})
 }
@@ -359,7 +370,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	l := &d.Layout
 	fields := definitionJSON{
 		0, nil, &d.Allocation, &l.Epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, 0, nil,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, false, 0, nil,
 		(*duration)(&d.Window), "", false, false,
 	}
 	strict := json.NewDecoder(bytes.NewReader(data))
@@ -374,7 +385,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 		}
 		d.Nodes = l.NodeIDs()
 	}
-	d.After, d.Max, d.Attach = fields.After, fields.Max, fields.Attach
+	d.After, d.Max, d.Exact, d.Attach = fields.After, fields.Max, fields.Exact, fields.Attach
 	d.Prefix, d.Scattered, d.RandomStart = fields.Prefix, fields.Scattered, fields.RandomStart
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes

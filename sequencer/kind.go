@@ -42,7 +42,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // validateCounter is Validate for a counter.
 func (d Definition) validateCounter() error {
 	if others := d.counting().Differences(d); len(others) > 0 {
-		return fmt.Errorf("%q of %s in a counter; want only after, max and prefix: its numbers have no time and no "+
+		return fmt.Errorf("%q of %s in a counter; want only after, max, exact and prefix: its numbers have no time and no "+
 			"node ID", others[0].Field, others[0].Wanted)
 	}
 	switch {
@@ -58,7 +58,7 @@ func (d Definition) validateCounter() error {
 
 // counting returns the definition without what a counter has not.
 func (d Definition) counting() Definition {
-	return Definition{Kind: d.Kind, After: d.After, Max: d.Max, Prefix: d.Prefix}
+	return Definition{Kind: d.Kind, After: d.After, Max: d.Max, Exact: d.Exact, Prefix: d.Prefix}
 }
 
 // Last returns the greatest number of a counter: Max, or firn.MaxID if that is zero.

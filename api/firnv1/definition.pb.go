@@ -124,7 +124,7 @@ func (Definition_Kind) EnumDescriptor() ([]byte, []int) {
 }
 
 // Definition is the definition of a sequencer, which never changes. Every field is optional when one is created. Answers
-// have all but layout; of a counter only kind, after, max and prefix, and it is created with no others.
+// have all but layout; of a counter only kind, after, max, exact and prefix, and it is created with no others.
 type Definition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many servers can have a node ID at a time: from 1 to all that the layout has, rounded up to a power of two.
@@ -167,7 +167,10 @@ type Definition struct {
 	// What the IDs are made of. Absent: a snowflake.
 	Kind Definition_Kind `protobuf:"varint,17,opt,name=kind,proto3,enum=firn.v1.Definition_Kind" json:"kind,omitempty"`
 	// The greatest number of a counter. 0: 2^63-1. Only for a counter.
-	Max           int64 `protobuf:"varint,18,opt,name=max,proto3" json:"max,omitempty"`
+	Max int64 `protobuf:"varint,18,opt,name=max,proto3" json:"max,omitempty"`
+	// Whether the numbers of a counter ascend over all servers: a call that begins after another one had its answer gets a
+	// greater number. Each answer then waits for the store. Only for a counter.
+	Exact         bool `protobuf:"varint,19,opt,name=exact,proto3" json:"exact,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +329,13 @@ func (x *Definition) GetMax() int64 {
 		return x.Max
 	}
 	return 0
+}
+
+func (x *Definition) GetExact() bool {
+	if x != nil {
+		return x.Exact
+	}
+	return false
 }
 
 // Allocation says how many of the servers that request a node ID get one. With nothing set, every one does.
@@ -536,7 +546,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\a\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc8\a\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -560,7 +570,8 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"\tscattered\x18\x0f \x01(\bR\tscattered\x12!\n" +
 	"\frandom_start\x18\x10 \x01(\bR\vrandomStart\x12,\n" +
 	"\x04kind\x18\x11 \x01(\x0e2\x18.firn.v1.Definition.KindR\x04kind\x12\x14\n" +
-	"\x03max\x18\x12 \x01(\x03B\x020\x01R\x03max\"K\n" +
+	"\x03max\x18\x12 \x01(\x03B\x020\x01R\x03max\x12\x14\n" +
+	"\x05exact\x18\x13 \x01(\bR\x05exact\"K\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x12ATTACH_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ATTACH_ON_DEMAND\x10\x01\x12\x13\n" +

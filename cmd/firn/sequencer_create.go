@@ -35,8 +35,9 @@ explicit, only firn sequencer attach does.
 Unneeded node bits go to the sequence: fewer nodes make more IDs each.
 
 With --kind counter, the IDs are the numbers 1, 2, 3 and so on. Each node that is
-asked for some reserves a block of them. Of the flags for IDs, a counter takes
-only --after, --max and --prefix.`
+asked for some reserves a block of them. With --exact, the numbers ascend over
+all nodes, and each answer waits for the store. Of the flags for IDs, a counter
+takes only --after, --max, --exact and --prefix.`
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
@@ -61,6 +62,7 @@ type createOptions struct {
 	nodeLowest bool
 	after      firn.ID
 	max        firn.ID // of a counter; 0: firn.MaxID
+	exact      bool    // of a counter
 	attach     cluster.AttachPolicy
 	window     time.Duration // 0: that of each node
 	prefix     string        // empty: none
@@ -95,6 +97,8 @@ func (p *program) createCommand() *cobra.Command {
 		firn.Parse)
 	setting.Add(flags, &o.max, "max", "number", "",
 		"the greatest number of a counter (default: 9223372036854775807)", parseMax)
+	setting.Bool(flags, &o.exact, "exact",
+		"have the numbers of a counter ascend over all nodes; each answer\nthen waits for the store")
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand",
 		"what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
 	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow,
@@ -150,6 +154,9 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 		if flags.Changed("max") {
 			return usagef("--max goes with --kind counter; other IDs end with the time of their layout")
 		}
+		if flags.Changed("exact") {
+			return usagef("--exact goes with --kind counter; other IDs ascend as well as the nodes' clocks agree")
+		}
 		return nil
 	}
 	for _, name := range []string{
@@ -157,8 +164,8 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 		"random-start",
 	} {
 		if flags.Changed(name) {
-			return usagef("--%s does not go with --kind counter; a counter takes only --after, --max and --prefix",
-				name)
+			return usagef("--%s does not go with --kind counter; a counter takes only --after, --max, --exact "+
+				"and --prefix", name)
 		}
 	}
 	return nil
@@ -167,7 +174,7 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 // definition is what the flags say.
 func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 	if o.kind == cluster.Counter {
-		d := cluster.Definition{Kind: o.kind, After: o.after, Max: o.max, Prefix: o.prefix}
+		d := cluster.Definition{Kind: o.kind, After: o.after, Max: o.max, Exact: o.exact, Prefix: o.prefix}
 		if err := d.Validate(); err != nil {
 			return d, usageError{err}
 		}

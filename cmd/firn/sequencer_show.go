@@ -110,6 +110,9 @@ func counterLines(s calls.StatusSequencer) [][2]string {
 		lines = append(lines, [2]string{"after", d.After.String()})
 	}
 	lines = append(lines, [2]string{"max", d.Last().String()})
+	if d.Exact {
+		lines = append(lines, [2]string{"exact", "yes"})
+	}
 	if d.Prefix != "" {
 		lines = append(lines, [2]string{"prefix", d.Prefix})
 	}

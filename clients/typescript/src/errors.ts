@@ -5,7 +5,7 @@ export const codes = {
   403: ["forbidden", "cross_origin"],
   404: ["unknown_sequencer", "no_quorum", "not_found", "unknown_position"],
   405: ["method_not_allowed"],
-  409: ["exists", "in_use", "attached_again", "refused"],
+  409: ["exists", "in_use", "attached_again", "refused", "exhausted", "lost"],
   413: ["too_large"],
   429: ["rate_limited", "quota"],
   500: ["internal", "unreadable"],

@@ -242,19 +242,25 @@ func (b *Blocks) Ready() error {
 	}
 }
 
+// Given returns how many numbers callers got.
+func (b *Blocks) Given() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current.Load()
+	return b.given + min(r.used.Load(), r.size)
+}
+
 // Demand is what the size of the next block follows.
 type Demand struct {
-	Given int64 // how many numbers were given so far
 	Short int64 // how many a caller waits for; 0: nobody waits
 	Next  int64 // how many the blocks after the present one have
 }
 
-// Demand returns the present one.
-func (b *Blocks) Demand() Demand {
+// Demand returns the present one, however many numbers are left.
+func (b *Blocks) Demand(int64, error) Demand {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.current.Load()
-	return Demand{Given: b.given + min(r.used.Load(), r.size), Short: b.short, Next: b.nextSize()}
+	return Demand{Short: b.short, Next: b.nextSize()}
 }
 
 // Add adds a block, whose numbers are greater than those of all blocks before, and ends what Fail said.

@@ -46,7 +46,7 @@ func TestBlocksAskForTheNextAtAQuarter(t *testing.T) {
 						c.size, ids, err, c.asks)
 				}
 			}
-			if d := b.Demand(); d != (Demand{Given: c.size, Next: 1}) {
+			if d := b.Demand(9, nil); d != (Demand{Next: 1}) || b.Given() != c.size {
 				t.Errorf("%+v after %d", d, c.size)
 			}
 		}
@@ -95,8 +95,8 @@ func TestTakeGivesConsecutiveNumbers(t *testing.T) {
 		{1, 79, false},
 	} {
 		last, err := b.Take(t.Context(), c.n)
-		if given += c.n; err != nil || last != c.last || wanted(b) != c.asks || b.Demand().Given != given {
-			t.Errorf("%d are up to %d, %v, with %+v; want %+v", c.n, last, err, b.Demand(), c)
+		if given += c.n; err != nil || last != c.last || wanted(b) != c.asks || b.Given() != given {
+			t.Errorf("%d are up to %d, %v, with %+v; want %+v", c.n, last, err, b.Demand(9, nil), c)
 		}
 	}
 	if have := b.Stop(errStopped); have != [2]Block{1: {80, 80}} {
@@ -126,7 +126,7 @@ func TestTakeWaits(t *testing.T) {
 		}
 		wants := func(want Demand) {
 			t.Helper()
-			if d := b.Demand(); !wanted(b) || d != want {
+			if d := b.Demand(9, nil); !wanted(b) || d != want {
 				t.Errorf("%+v is wanted; want %+v", d, want)
 			}
 		}
@@ -140,7 +140,7 @@ func TestTakeWaits(t *testing.T) {
 		}
 		b.Add(Block{11, 13})
 		synctest.Wait()
-		wants(Demand{Given: 3, Short: 5 + 3, Next: 3})
+		wants(Demand{Short: 5 + 3, Next: 3})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if last, err := b.Take(ctx, 6); last != 0 || !errors.Is(err, context.DeadlineExceeded) {
@@ -150,7 +150,7 @@ func TestTakeWaits(t *testing.T) {
 		if last := <-waits; last != 15 {
 			t.Errorf("%d, want 15", last)
 		}
-		if d := b.Demand(); d != (Demand{Given: 8}) {
+		if d := b.Demand(9, nil); d != (Demand{}) || b.Given() != 8 {
 			t.Errorf("%+v", d)
 		}
 
@@ -175,8 +175,8 @@ func TestBlocksAreWaitedFor(t *testing.T) {
 			first <- id
 		}()
 		synctest.Wait()
-		if !wanted(b) || b.Demand() != (Demand{Short: 1}) {
-			t.Errorf("%+v while a caller waits", b.Demand())
+		if !wanted(b) || b.Demand(9, nil) != (Demand{Short: 1}) {
+			t.Errorf("%+v while a caller waits", b.Demand(9, nil))
 		}
 		b.Add(Block{1, 3})
 		if id := <-first; id != 1 {
@@ -190,7 +190,7 @@ func TestBlocksAreWaitedFor(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(ids, []firn.ID{0, 0, 0}) {
 			t.Errorf("3 of 2: %v %v", ids, err)
 		}
-		if d := b.Demand(); d != (Demand{Given: 1, Short: 3}) {
+		if d := b.Demand(9, nil); d != (Demand{Short: 3}) {
 			t.Errorf("%+v, want that it took none", d)
 		}
 		down := errors.New("the store is down")
@@ -251,8 +251,8 @@ func TestStopReturnsWhatNobodyGot(t *testing.T) {
 		}
 		b.Start()
 		b.Add(Block{201, 300})
-		if id, err := b.Next(t.Context()); id != 201 || err != nil || b.Demand().Given != int64(c.given+1) {
-			t.Errorf("%d %v %+v after it starts again", id, err, b.Demand())
+		if id, err := b.Next(t.Context()); id != 201 || err != nil || b.Given() != int64(c.given+1) {
+			t.Errorf("%d %v %+v after it starts again", id, err, b.Demand(9, nil))
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestBlocksGiveEachNumberOnce(t *testing.T) {
 		}
 		const much = 1 << 16
 		b.Add(Block{last + 1, last + much})
-		for last += much; b.Demand().Given < last-much+100; { // the stop comes while all take numbers
+		for last += much; b.Given() < last-much+100; { // the stop comes while all take numbers
 			runtime.Gosched()
 		}
 		unused := b.Stop(errStopped)

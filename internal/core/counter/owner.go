@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/fresh"
 	"github.com/firn-id/firn/internal/base/retry"
@@ -19,13 +20,30 @@ type Config struct {
 	Key    string // of the counter, see the function Key
 	Limits Limits
 	Pace   Pace
+	Exact  bool // blocks have as many numbers as callers wait for, see Queue
 }
 
-// Owner is one process's part in a counter: it claims the blocks that Blocks gives. It has no goroutine of its own. Its
+// Dispenser gives the numbers of an owner's blocks: Blocks or, of an exact counter, a Queue.
+type Dispenser interface {
+	Next(ctx context.Context) (firn.ID, error)
+	Fill(ctx context.Context, numbers []firn.ID) error
+	Take(ctx context.Context, n int64) (last firn.ID, err error)
+	Ready() error
+	Given() int64
+
+	Wanted() <-chan struct{}
+	Demand(left int64, tooFew error) Demand
+	Add(block Block)
+	Fail(err error)
+	Stop(why error) (unused [2]Block)
+	Start()
+}
+
+// Owner is one process's part in a counter: it claims the blocks that its Dispenser gives. It has no goroutine of its own. Its
 // methods are safe for concurrent use; those that write run one at a time.
 type Owner struct {
 	config  Config
-	blocks  *Blocks
+	blocks  Dispenser
 	writing chan struct{} // a lock, held while the owner reads and writes the store
 
 	mu     sync.Mutex // guards what follows, and is held while a step changes blocks
@@ -39,11 +57,15 @@ type Owner struct {
 
 // NewOwner returns an owner that has read nothing yet.
 func NewOwner(config Config) *Owner {
-	return &Owner{config: config, blocks: NewBlocks(), writing: make(chan struct{}, 1)}
+	o := &Owner{config: config, blocks: NewBlocks(), writing: make(chan struct{}, 1)}
+	if config.Exact {
+		o.blocks = NewQueue()
+	}
+	return o
 }
 
 // Blocks gives the numbers.
-func (o *Owner) Blocks() *Blocks { return o.blocks }
+func (o *Owner) Blocks() Dispenser { return o.blocks }
 
 // State returns what the owner knows.
 func (o *Owner) State() State {
@@ -69,14 +91,14 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 	defer o.unlock()
 	for tries := 0; ; tries++ {
 		var e Event = Due{}
-		demand := o.blocks.Demand()
 		before := o.State()
+		demand := o.blocks.Demand(o.left(before), &ExhaustedError{Last: o.config.Limits.Last})
 		switch before.Phase {
 		case Held:
-			if demand.Next > 0 && demand.Short <= demand.Next {
+			if demand.Next > 0 && demand.Short <= demand.Next || o.config.Exact && demand.Short == 0 {
 				return nil
 			}
-			e = Need{max(o.next(demand), demand.Short)}
+			e = Need{max(o.next(), demand.Short)}
 		case Losing:
 			return o.lost()
 		case Stopping, Returning, Released:
@@ -105,12 +127,19 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 }
 
 // next returns how many numbers the next block is to have: by the rate, and at most half of those that are left, so
-// that the last ones are not all reserved by one owner.
-func (o *Owner) next(d Demand) int64 {
+// that the last ones are not all reserved by one owner; 1 if callers alone say how many.
+func (o *Owner) next() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	left := o.config.Limits.Last - max(o.state.Known.Last, o.config.Limits.After)
-	return max(min(o.config.Pace.Size(o.size, d.Given-o.given, time.Since(o.since)), left/2), 1)
+	if o.config.Exact {
+		return 1
+	}
+	return max(min(o.config.Pace.Size(o.size, o.blocks.Given()-o.given, time.Since(o.since)), o.left(o.state)/2), 1)
+}
+
+// left returns how many numbers nobody has reserved yet, as far as that is known.
+func (o *Owner) left(s State) int64 {
+	return o.config.Limits.Last - max(s.Known.Last, o.config.Limits.After)
 }
 
 func (o *Owner) lost() error {
@@ -128,7 +157,12 @@ func (o *Owner) Lost() bool {
 }
 
 // Ready returns why the next caller gets no number, or nil.
-func (o *Owner) Ready() error { return o.blocks.Ready() }
+func (o *Owner) Ready() error {
+	if s := o.State(); o.config.Exact && s.Phase == Held && s.Known.Last >= o.config.Limits.Last {
+		return &ExhaustedError{Last: o.config.Limits.Last}
+	}
+	return o.blocks.Ready()
+}
 
 // Lose stops the use, since the store has lost data. The caller then changes the store's era, see Tell, and calls Told.
 func (o *Owner) Lose() { o.step(Lose{}) }
@@ -169,7 +203,7 @@ func (o *Owner) step(e Event) (a Action) {
 	o.state, a = Step(o.state, e, o.config.Limits)
 	switch {
 	case a.Kind == Use:
-		o.size, o.given, o.since = a.Block.Size(), o.blocks.Demand().Given, time.Now()
+		o.size, o.given, o.since = a.Block.Size(), o.blocks.Given(), time.Now()
 		o.blocks.Add(a.Block)
 	case a.Kind == Stop && o.state.Phase == Stopping:
 		o.unused = o.blocks.Stop(ErrReleased)

@@ -26,11 +26,14 @@ type place struct {
 	service *memstore.Service
 	limits  Limits
 	pace    Pace
+	exact   bool
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, p *place)) {
 	synctest.Test(t, func(t *testing.T) {
-		f(t, &place{t, memstore.NewService(), Limits{Last: int64(firn.MaxID)}, Pace{Largest: 1}})
+		f(t, &place{
+			T: t, service: memstore.NewService(), limits: Limits{Last: int64(firn.MaxID)}, pace: Pace{Largest: 1},
+		})
 	})
 }
 
@@ -44,14 +47,14 @@ type party struct {
 func (p *place) party(name string) *party {
 	c := p.service.Client(name)
 	p.Cleanup(func() { c.Close() })
-	return &party{p, NewOwner(Config{Store: c, Key: key, Limits: p.limits, Pace: p.pace}), c}
+	return &party{p, NewOwner(Config{Store: c, Key: key, Limits: p.limits, Pace: p.pace, Exact: p.exact}), c}
 }
 
 // take takes so many numbers one by one, and claims when that is asked for.
 func (q *party) take(n int) (all []firn.ID) {
 	q.Helper()
 	for range n {
-		if q.Blocks().Demand().Next == 0 {
+		if q.Blocks().Demand(9, nil).Next == 0 {
 			q.claim()
 		}
 		id, err := q.Blocks().Next(q.Context())
@@ -236,8 +239,8 @@ func TestBlocksOfABusyOwnerGrow(t *testing.T) {
 		ids := make([]firn.ID, 50)
 		claims := 0
 		for range 600 {
-			a.Blocks().want()
-			if <-a.Blocks().Wanted(); a.Blocks().Demand().Next == 0 {
+			a.Blocks().(*Blocks).want()
+			if <-a.Blocks().Wanted(); a.Blocks().Demand(9, nil).Next == 0 {
 				a.claim()
 				claims++
 			}
@@ -403,7 +406,7 @@ func TestALossStopsTheCounter(t *testing.T) {
 		if r := p.record(); r.Last != 5 {
 			t.Errorf("%+v, want it raised to 5", r)
 		}
-		b.Blocks().want()
+		b.Blocks().(*Blocks).want()
 		for _, q := range []*party{b, p.party("new")} {
 			if err := q.Claim(t.Context()); reason.Of(err) != "lost" {
 				t.Errorf("%v, want that others give none either", err)
@@ -569,7 +572,7 @@ func TestOwnersUnderFaults(t *testing.T) {
 						select {
 						case <-q.Blocks().Wanted():
 							if q.Claim(ctx) != nil {
-								q.Blocks().want()
+								q.Blocks().(*Blocks).want()
 								time.Sleep(time.Millisecond)
 							}
 						case <-ctx.Done():

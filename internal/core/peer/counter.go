@@ -102,7 +102,7 @@ func (c *Counter) renew() {
 	d := c.definition
 	c.owner.Store(counter.NewOwner(counter.Config{
 		Store: c.m.store, Key: counter.Key(c.name),
-		Limits: counter.Limits{After: int64(d.After), Last: int64(d.Last())}, Pace: c.m.options.Pace,
+		Limits: counter.Limits{After: int64(d.After), Last: int64(d.Last())}, Pace: c.m.options.Pace, Exact: d.Exact,
 	}))
 }
 
@@ -127,18 +127,13 @@ func (c *Counter) Counting() Counting {
 // *counter.LostError after the store has lost data and until an operator resumes the counter, ErrDestroyed when it was
 // destroyed, ErrDetached after Detach, and else the error of the store.
 func (c *Counter) Next(ctx context.Context) (firn.ID, error) {
-	return c.take(ctx, func(b *counter.Blocks) (firn.ID, error) { return b.Next(ctx) })
-}
-
-// take calls take with the blocks, and again if others have replaced them meanwhile.
-func (c *Counter) take(ctx context.Context, take func(*counter.Blocks) (firn.ID, error)) (firn.ID, error) {
 	for {
 		o := c.owner.Load()
-		id, err := take(o.Blocks())
+		id, err := o.Blocks().Next(ctx)
 		if err == nil {
 			return id, nil
 		}
-		if c.owner.Load() == o {
+		if c.owner.Load() == o { // nobody has replaced the blocks meanwhile
 			return 0, c.notReady(ctx, err)
 		}
 	}
@@ -178,7 +173,16 @@ func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error
 // another member's, what is left of that block may be too little, and nobody gets it any more. It waits and fails as
 // Next does.
 func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) {
-	return c.take(ctx, func(b *counter.Blocks) (firn.ID, error) { return b.Take(ctx, n) })
+	for {
+		o := c.owner.Load()
+		last, err := o.Blocks().Take(ctx, n)
+		if err == nil {
+			return last, nil
+		}
+		if c.owner.Load() == o {
+			return 0, c.notReady(ctx, err)
+		}
+	}
 }
 
 // Ready returns nil when the member gives numbers, or claims some as soon as a caller needs them. The error is that of

@@ -78,6 +78,9 @@ func putPlain(fields map[string]any, m *firnv1.Definition) error {
 	if m.GetMax() > 0 {
 		fields["max"] = m.GetMax()
 	}
+	if m.GetExact() {
+		fields["exact"] = true
+	}
 	if m.GetPrefix() != "" {
 		fields["prefix"] = m.GetPrefix()
 	}
@@ -139,7 +142,8 @@ func readAllocation(a *firnv1.Allocation) (cluster.Allocation, error) {
 func definitionMessage(d cluster.Definition) *firnv1.Definition {
 	if d.Kind == cluster.Counter {
 		return &firnv1.Definition{
-			Kind: firnv1.Definition_KIND_COUNTER, After: int64(d.After), Max: int64(d.Max), Prefix: d.Prefix,
+			Kind: firnv1.Definition_KIND_COUNTER, After: int64(d.After), Max: int64(d.Max), Exact: d.Exact,
+			Prefix: d.Prefix,
 		}
 	}
 	l := d.Layout

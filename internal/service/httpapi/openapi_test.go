@@ -66,7 +66,7 @@ func TestDocumentedDefinition(t *testing.T) {
 	data, err := json.Marshal(httpapi.NewSequencer{Name: "a", Definition: cluster.Definition{
 		After:  1,
 		Attach: cluster.AttachExplicit, Window: time.Minute, Prefix: "a", Scattered: true, RandomStart: true,
-		Max: 9,
+		Max: 9, Exact: true,
 	}})
 	var fields map[string]any
 	if err == nil {

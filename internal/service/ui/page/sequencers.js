@@ -221,6 +221,7 @@ export class Sequencers {
     const counter = isCounter(q);
     const facts = counter ? [["kind", "counter"], ["after", q.definition.after ?? "0"], ["max", q.definition.max ?? "9223372036854775807"]]
       : [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["waiting", number(q.waiting.length)]];
+    if (counter && q.definition.exact) facts.push(["exact", "each number is above all that were given"]);
     if (counter && q.here?.reserved) facts.push(["reserved", `up to ${q.here.reserved}`]);
     if (q.definition && !counter) {
       const l = layoutOf(q);
