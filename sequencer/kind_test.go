@@ -16,9 +16,9 @@ func TestDefinitionOfACounter(t *testing.T) {
 	}{
 		`{"kind":"counter"}`:             {Definition{Kind: Counter}, "counter"},
 		`{"kind":"counter","after":"7"}`: {Definition{Kind: Counter, After: 7}, "counter, after 7"},
-		`{"kind":"counter","max":"9","prefix":"inv"}`: {
-			Definition{Kind: Counter, Max: 9, Prefix: "inv"},
-			"counter, to 9, prefix inv",
+		`{"kind":"counter","max":"9","exact":true,"prefix":"inv"}`: {
+			Definition{Kind: Counter, Max: 9, Exact: true, Prefix: "inv"},
+			"counter, to 9, exact, prefix inv",
 		},
 		`{"kind":"counter","after":"8","max":"9"}`: {
 			Definition{Kind: Counter, After: 8, Max: 9},
@@ -85,7 +85,7 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 
 func TestErrorsOfKindsNameTheValue(t *testing.T) {
 	const noMax = "a maximum of 9 in a sequencer of the kind snowflake; only a counter has one"
-	const only = " in a counter; want only after, max and prefix: its numbers have no time and no node ID"
+	const only = " in a counter; want only after, max, exact and prefix: its numbers have no time and no node ID"
 	for text, why := range map[string]string{
 		`{"kind":"count"}`:                                           `the kind "count"; want snowflake or counter`,
 		`{"max":"9"}`:                                                noMax,
@@ -111,7 +111,9 @@ func TestErrorsOfKindsNameTheValue(t *testing.T) {
 			t.Errorf("%s: %v; want %q", text, err, why)
 		}
 	}
-	for _, d := range []Definition{{Kind: 2}, {Kind: Counter, After: -1}, {Kind: Counter, Max: -1}} {
+	exact := Define(firn.Default)
+	exact.Exact = true
+	for _, d := range []Definition{exact, {Kind: 2}, {Kind: Counter, After: -1}, {Kind: Counter, Max: -1}} {
 		if err := d.Validate(); err == nil {
 			t.Errorf("%+v is valid", d)
 		}

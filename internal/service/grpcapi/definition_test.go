@@ -20,7 +20,7 @@ import (
 // any definition, if it is valid.
 func random(r *rand.Rand) cluster.Definition {
 	if r.IntN(5) == 0 {
-		d := cluster.Definition{Kind: cluster.Counter, After: firn.ID(r.Int64()), Prefix: "inv"}
+		d := cluster.Definition{Kind: cluster.Counter, After: firn.ID(r.Int64()), Prefix: "inv", Exact: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			d.Max = firn.ID(r.Int64())
 		}
@@ -103,8 +103,8 @@ func TestDefaultsAreThoseOfJSON(t *testing.T) {
 		`{"kind":"snowflake"}`:     {Kind: firnv1.Definition_KIND_SNOWFLAKE},
 		`{"kind":"snowflake" }`:    {Kind: firnv1.Definition_KIND_UNSPECIFIED},
 		`{"kind":"counter"}`:       {Kind: firnv1.Definition_KIND_COUNTER},
-		`{"kind":"counter","after":"7","max":"9007199254740993","prefix":"inv"}`: {
-			Kind: firnv1.Definition_KIND_COUNTER, After: 7, Max: 9007199254740993, Prefix: "inv",
+		`{"kind":"counter","after":"7","max":"9007199254740993","exact":true,"prefix":"inv"}`: {
+			Kind: firnv1.Definition_KIND_COUNTER, After: 7, Max: 9007199254740993, Exact: true, Prefix: "inv",
 		},
 	} {
 		var want cluster.Definition
@@ -147,7 +147,7 @@ func TestBadDefinitions(t *testing.T) {
 
 		"kind is 7; want snowflake (1) or counter (2)": {Kind: 7},
 
-		`"nodes" of 5 in a counter; want only after, max and prefix`: {
+		`"nodes" of 5 in a counter; want only after, max, exact and prefix`: {
 			Kind: firnv1.Definition_KIND_COUNTER, Nodes: new(int64(5)),
 		},
 		"a maximum of 9 in a sequencer of the kind snowflake": {Max: 9},
