@@ -175,6 +175,29 @@ func TestExactNumbersAreDense(t *testing.T) {
 	})
 }
 
+// A call for more numbers than are left takes none of them: others get these.
+func TestExactNumbersEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		p.exact, p.limits.Last = true, 4
+		a := p.party("a")
+		if last := a.row(2); last != 2 {
+			t.Fatalf("%d, want 2", last)
+		}
+		many := make(chan error, 1)
+		go func() {
+			_, err := a.Blocks().Take(t.Context(), 3)
+			many <- err
+		}()
+		synctest.Wait()
+		if last := a.row(2); last != 4 || !errors.As(<-many, new(*ExhaustedError)) {
+			t.Errorf("%d, want 4", last)
+		}
+		if err := a.Ready(); !errors.As(err, new(*ExhaustedError)) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // What a lost answer hid is given once it is found, unless others have claimed since.
 func TestAnExactBlockInDoubt(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {

@@ -133,4 +133,20 @@ var counters = []mutant{
 		"i.Created != 0 && i.Definition.Kind != d.Kind", "false",
 		"./internal/core/peer", "^TestKinds",
 	},
+	{
+		"exact numbers are given to who comes later", "internal/core/counter/queue.go",
+		"	first := block.From\n",
+		"	first := block.From\n	q.sent, q.waiting = alive(append(q.sent, q.waiting...)), nil\n",
+		"./internal/core/counter", "Exact",
+	},
+	{
+		"numbers are claimed for callers who have given up", "internal/core/counter/queue.go",
+		"all := alive(append(q.sent, q.waiting...))", "all := append(q.sent, q.waiting...)",
+		"./internal/core/counter", "Exact",
+	},
+	{
+		"a call for more than are left takes what is left from others", "internal/core/counter/queue.go",
+		"if w.n > left-d.Short {", "if false {",
+		"./internal/core/counter", "Exact",
+	},
 }

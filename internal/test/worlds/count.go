@@ -15,7 +15,9 @@ import (
 // numbers is the counter of a world without regions.
 const numbers = "numbers"
 
-var dense = cluster.Definition{Kind: cluster.Counter}
+func (p Plan) counter() cluster.Definition {
+	return cluster.Definition{Kind: cluster.Counter, Exact: p.Exact}
+}
 
 // counted is all numbers that were given. It is guarded by world.mu.
 type counted struct {
@@ -28,7 +30,7 @@ func newCounted() *counted { return &counted{by: map[firn.ID]string{}, last: map
 
 // count has a process take numbers, until there are none.
 func (p *process) count(ctx context.Context, n int64) error {
-	c, err := p.member.EnsureCounter(ctx, numbers, dense)
+	c, err := p.member.EnsureCounter(ctx, numbers, p.world.counter())
 	for ; err == nil && n > 0; n-- {
 		err = p.number(ctx, c)
 	}
@@ -49,7 +51,7 @@ func (p *process) countOn(n int64) {
 func (p *process) number(ctx context.Context, c *peer.Counter) error {
 	w := p.world
 	w.mu.Lock()
-	over := p.ended
+	over, before, own := p.ended, w.counted.greatest, w.counted.last[p]
 	w.mu.Unlock()
 	id, err := c.Next(ctx)
 	if err != nil {
@@ -64,11 +66,13 @@ func (p *process) number(ctx context.Context, c *peer.Counter) error {
 		w.failLocked("what is over stays over", fmt.Sprintf("%s gives the number %d %s", p.name, id, over))
 	case twice:
 		w.failLocked("no number comes twice", fmt.Sprintf("%s gives %d, which %s gave before", p.name, id, by))
-	case id <= w.counted.last[p]:
-		w.failLocked("the numbers of a process ascend", fmt.Sprintf("%s gives %d after %d", p.name, id,
-			w.counted.last[p]))
+	case w.Exact && id <= before:
+		w.failLocked("exact numbers ascend over all", fmt.Sprintf("%s gives %d, and %d was given before", p.name, id,
+			before))
+	case id <= own:
+		w.failLocked("the numbers of a process ascend", fmt.Sprintf("%s gives %d after %d", p.name, id, own))
 	}
-	w.counted.by[id], w.counted.last[p] = p.name, id
+	w.counted.by[id], w.counted.last[p] = p.name, max(w.counted.last[p], id)
 	w.counted.greatest = max(w.counted.greatest, id)
 	return nil
 }

@@ -23,6 +23,7 @@ type Plan struct {
 	Faults      Faults
 	Right       bool // no clock ever differs from another, so that all know when something is over
 	Loses       bool // the store loses writes
+	Exact       bool // so is the counter
 	Journals    bool // members keep journals; those without have a shorter way to an ID
 	Events      []Event
 	Calm        time.Duration // when all trouble ends
