@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -158,6 +159,10 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on",
 		"what to do if an earlier clock made IDs far ahead of this one:\n"+
 			"go-on (new IDs are unique, but smaller), or wait until the clock\ncatches up", parseOrder)
+	setting.DurationIn(flags, &o.BlockLeast, "block-least", counter.DefaultLeast.String(), time.Millisecond, time.Hour,
+		"how long at least the numbers last that this node reserves of a\ncounter at a time")
+	setting.DurationIn(flags, &o.BlockMost, "block-most", counter.DefaultMost.String(), time.Millisecond, time.Hour,
+		"how long at most; what is reserved and not given is left out if\nthe node crashes")
 	setting.Bool(flags, &o.NoForward, "no-forward",
 		"never ask another node for IDs of a sequencer for which this one\nhas no node ID")
 	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach",

@@ -11,9 +11,10 @@ type Pace struct {
 	Largest     int64         // how many numbers a block has at most: 2^32
 }
 
+// What a Pace is unless it says otherwise.
 const (
-	defaultLeast   = 10 * time.Second
-	defaultMost    = 60 * time.Second
+	DefaultLeast   = 10 * time.Second
+	DefaultMost    = 60 * time.Second
 	defaultLargest = 1 << 32
 )
 
@@ -24,7 +25,7 @@ const growth = 16
 // Size returns how many numbers the next block is to have, where the one before had so many, and so many were given in
 // this time. If a block of that size would last as long as the pace says, it stays. First, with a size of 0, it is 1.
 func (p Pace) Size(now, given int64, in time.Duration) int64 {
-	least, most := cmp.Or(p.Least, defaultLeast), cmp.Or(p.Most, defaultMost)
+	least, most := cmp.Or(p.Least, DefaultLeast), cmp.Or(p.Most, DefaultMost)
 	if now < 1 || given < 1 {
 		return 1
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/files"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
@@ -55,6 +56,8 @@ type Config struct {
 	TTL          time.Duration // how long the store keeps the session of a silent node
 	Wait         bool          // wait at the start if no node ID is free or the clock is wrong
 	Order        peer.Order    // what to do where existing IDs are ahead of the clock
+	BlockLeast   time.Duration // for how long at least a block of a counter is to last; 0: 10 s
+	BlockMost    time.Duration // and at most; 0: 60 s
 	NoAutoAttach bool          // see calls.Options
 	NoForward    bool          // calls for IDs are answered here, or not at all
 
@@ -147,6 +150,10 @@ func (c Config) validate() error {
 		return settingf("node-ids",
 			"node chooses one node ID, %d, and node-ids asks for %d; want one of the two settings", *c.Node, c.NodeIDs)
 	}
+	if pace := c.pace(); pace.Least > pace.Most {
+		return settingf("block-least", "the blocks of counters are to last at least %v, and at most %v; want at most "+
+			"that", pace.Least, pace.Most)
+	}
 	nodes, err := c.Region.Nodes(c.definition())
 	if err != nil {
 		return settingf("region", "the region %v of the default sequencer: %w", c.Region, err)
@@ -164,6 +171,13 @@ func (c Config) definition() cluster.Definition {
 	return d
 }
 
+// pace is for how long blocks of counters are to last.
+func (c Config) pace() counter.Pace {
+	return counter.Pace{
+		Least: cmp.Or(c.BlockLeast, counter.DefaultLeast), Most: cmp.Or(c.BlockMost, counter.DefaultMost),
+	}
+}
+
 func (c Config) memberOptions() peer.Options {
 	host, err := os.Hostname()
 	if err != nil {
@@ -176,6 +190,7 @@ func (c Config) memberOptions() peer.Options {
 	return peer.Options{
 		Nodes: c.nodes, NodeIDs: c.NodeIDs, Region: c.Region, TTL: c.TTL, Window: c.Window, Order: c.Order,
 		Owner: cmp.Or(c.Name, nameOf(host)), Host: host, Place: place, Clock: c.Clock, Logger: c.Logger,
+		Pace: c.pace(),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -32,6 +33,7 @@ func TestWrongConfig(t *testing.T) {
 		{func(c *Config) {
 			c.Region, c.Node = cluster.Region{Number: 1, Of: 2}, new(int64)
 		}, "node", "512 to 1023, not 0"},
+		{func(c *Config) { c.BlockLeast = time.Hour }, "block-least", "at least 1h0m0s, and at most 1m0s"},
 		{func(c *Config) { c.Window = -1 }, "", "window"},
 		{func(c *Config) { c.Layout = firn.Layout{} }, "", "layout"},
 		{func(c *Config) { c.TokensFile = "/nowhere" }, "", "/nowhere"},
