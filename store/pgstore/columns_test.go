@@ -17,7 +17,7 @@ func TestColumns(t *testing.T) {
 		"revision maxconns more": false, "rev_ision": false,
 	} {
 		var columns []pgconn.FieldDescription
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			columns = append(columns, pgconn.FieldDescription{Name: name})
 		}
 		if err := hasColumns[row](columns); (err == nil) != ok {

@@ -452,13 +452,14 @@ func TestOnlyHorizonsAreLost(t *testing.T) {
 		a.client.CutOff(true) // it may use what it has reserved
 		b.client.Inject(func(c memstore.Call) memstore.Fault {
 			if c.Op == memstore.List && c.Key == fencePrefix("users") {
-				return memstore.Fault{Delay: 3 * time.Second} // so that it looks at the other sequencer first
+				return memstore.Fault{Delay: time.Hour} // so that it looks at the other sequencer first
 			}
 			return memstore.Fault{}
 		})
 		w.service.RollBack(backup, 1_000_000)
 		w.takes(window, a, b)
 		b.noticesLosses(1)
+		b.client.Inject(nil)
 		w.takes(window+2*clocks.Skew, a, b)
 		if w.takes(time.Second, b) == 0 {
 			t.Errorf("b makes no ID after the floor: %v", b.Ready())
