@@ -14,8 +14,13 @@ import (
 
 // Definition is what a sequencer is created with. It never changes. The zero value is invalid.
 type Definition struct {
-	// Kind is what the IDs are made of. A Counter has only After, Max, Exact and Prefix besides.
+	// Kind is what the IDs are made of. A Counter has only Order, After, Max, Dated and Prefix
+	// besides.
 	Kind Kind
+
+	// Order is what their order says. In OrderStrict IDs have no node ID; there are only Layout, After and Prefix
+	// besides, or what a Counter has.
+	Order Order
 
 	// Nodes is how many members can have a node ID at a time, from 1 to the number of node IDs of Layout.
 	// Capacity rounds it up to a power of two.
@@ -31,9 +36,9 @@ type Definition struct {
 	// Max is the greatest number of a counter. Zero means firn.MaxID. Only for a Counter.
 	Max firn.ID
 
-	// Exact says that a counter's numbers ascend over all members: a call that begins after another one had its answer
-	// gets a greater number. Each answer then waits for the store. Only for a Counter.
-	Exact bool
+	// Dated says that the numbers of a counter begin with a date. The zero value means that they don't. Only for a
+	// Counter.
+	Dated Dated
 
 	// Attach says when a node attaches. An application with a member of its own ignores it, and decides that
 	// itself.
@@ -74,15 +79,29 @@ func (d Definition) Validate() error {
 	switch {
 	case d.Kind > Counter:
 		return fmt.Errorf("there is no kind %d", uint8(d.Kind))
+	case d.Order > OrderStrict:
+		return fmt.Errorf("there is no order %d", uint8(d.Order))
 	case d.Kind == Counter:
 		return d.validateCounter()
 	case d.Max != 0:
 		return fmt.Errorf("a maximum of %d in a sequencer of the kind %v; only a counter has one", int64(d.Max), d.Kind)
-	case d.Exact:
-		return fmt.Errorf("an exact sequencer of the kind %v; only a counter can be exact", d.Kind)
+	case d.Dated != (Dated{}):
+		return fmt.Errorf("%v in a sequencer of the kind %v; only a counter can be dated", d.Dated, d.Kind)
 	}
 	if err := d.Layout.Validate(); err != nil {
 		return err
+	}
+	if d.Layout.Tick < time.Millisecond {
+		return fmt.Errorf("a tick of %v; want 1ms to 1s", d.Layout.Tick)
+	}
+	if _, err := d.Above(d.After); err != nil {
+		return err
+	}
+	if err := d.validatePrefix(); err != nil {
+		return err
+	}
+	if d.Claimed() {
+		return d.validateClaimed()
 	}
 	limit := d.Layout.NodeIDs()
 	switch {
@@ -92,21 +111,12 @@ func (d Definition) Validate() error {
 		return fmt.Errorf("%d nodes are fewer than the %d datacenters of the layout; want at least one for each",
 			d.Nodes, int64(1)<<d.Layout.DatacenterBits)
 	}
-	if d.Layout.Tick < time.Millisecond {
-		return fmt.Errorf("a tick of %v; want 1ms to 1s", d.Layout.Tick)
-	}
-	if _, err := d.Above(d.After); err != nil {
-		return err
-	}
 	if d.Attach > AttachExplicit {
 		return fmt.Errorf("there is no attach policy %d", uint8(d.Attach))
 	}
 	if least := max(time.Second, 3*d.Layout.Tick); d.Window != 0 && (d.Window < least || d.Window > time.Hour) {
 		return fmt.Errorf("a window of %v; want %v to 1h, at least three ticks, or 0 for that of the node",
 			d.Window, least)
-	}
-	if err := d.validatePrefix(); err != nil {
-		return err
 	}
 	if d.Scattered && d.After != 0 {
 		return fmt.Errorf("IDs after %d that are scattered: scattered IDs exceed no other; want one of the two",
@@ -115,10 +125,10 @@ func (d Definition) Validate() error {
 	return d.Allocation.Validate()
 }
 
-// Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1. A
-// counter has none.
+// Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1.
+// There are none where IDs are Claimed.
 func (d Definition) Capacity() int64 {
-	if d.Kind == Counter {
+	if d.Claimed() {
 		return 0
 	}
 	return 1 << d.nodeBits()
@@ -134,6 +144,11 @@ func (d Definition) IDLayout() firn.Layout {
 		return firn.Layout{}
 	}
 	l := d.Layout
+	if d.Order == OrderStrict {
+		l.SequenceBits += l.DatacenterBits + l.NodeBits
+		l.DatacenterBits, l.NodeBits = 0, 0
+		return l
+	}
 	spare := l.DatacenterBits + l.NodeBits - d.nodeBits()
 	l.NodeBits -= spare
 	l.SequenceBits += spare
@@ -224,7 +239,10 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"node_lowest", a.NodeLowest, b.NodeLowest},
 		{"after", d.After, wanted.After},
 		{"max", d.Max, wanted.Max},
-		{"exact", d.Exact, wanted.Exact},
+		{"order", d.Order, wanted.Order},
+		{"dated", d.Dated.Every, wanted.Dated.Every},
+		{"digits", d.Dated.Digits, wanted.Dated.Digits},
+		{"zone", d.Dated.zone(), wanted.Dated.zone()},
 		{"attach", d.Attach, wanted.Attach},
 		{"window", d.window(), wanted.window()},
 		{"prefix", cmp.Or(d.Prefix, "no prefix"), cmp.Or(wanted.Prefix, "no prefix")},
@@ -260,8 +278,11 @@ func (d Definition) String() string {
 	if d.Max != 0 {
 		more += fmt.Sprintf(", to %d", int64(d.Max))
 	}
-	if d.Exact {
-		more += ", exact"
+	if d.Order != OrderNode {
+		more += fmt.Sprintf(", order %v", d.Order)
+	}
+	if d.Dated != (Dated{}) {
+		more += fmt.Sprintf(", %v", d.Dated)
 	}
 	if d.Attach != AttachOnDemand {
 		more += fmt.Sprintf(", attach %v", d.Attach)
@@ -281,13 +302,16 @@ func (d Definition) String() string {
 	if d.Kind == Counter {
 		return "counter" + more
 	}
+	if d.Claimed() {
+		return fmt.Sprintf("layout %v%s", d.IDLayout(), more)
+	}
 	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.IDLayout(), more)
 }
 
 // definitionJSON is a definition as JSON.
 type definitionJSON struct {
 	Kind           Kind         `json:"kind,omitempty"`  // absent: snowflake
-	Nodes          *int64       `json:"nodes,omitempty"` // absent only in a counter
+	Nodes          *int64       `json:"nodes,omitempty"` // absent only where IDs are claimed
 	Allocation     *Allocation  `json:"allocation,omitempty"`
 	Epoch          *time.Time   `json:"epoch,omitempty"`
 	Tick           *duration    `json:"tick,omitempty"`
@@ -298,7 +322,10 @@ type definitionJSON struct {
 	NodeLowest     *bool        `json:"node_lowest,omitempty"`
 	After          firn.ID      `json:"after,omitempty"`
 	Max            firn.ID      `json:"max,omitempty"`
-	Exact          bool         `json:"exact,omitempty"`
+	Order          Order        `json:"order,omitempty"` // absent: node
+	Dated          Every        `json:"dated,omitempty"` // absent: not dated
+	Digits         int          `json:"digits,omitempty"`
+	Zone           string       `json:"zone,omitempty"`
 	Attach         AttachPolicy `json:"attach,omitempty"` // absent: on-demand
 	Layout         *string      `json:"layout,omitempty"` // read, never written
 	Window         *duration    `json:"window,omitempty"` // absent: that of the node
@@ -321,12 +348,15 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field, except those whose zero value is the default: kind, after, max, exact, attach,
-// window, prefix, scattered and random_start, and except those that a counter has not. So a program that does not know one of
+// MarshalJSON writes every field, except those whose zero value is the default: kind, order, after, max,
+// dated, digits, zone, attach, window, prefix, scattered and random_start, and except those that have no meaning. So a program that does not know one of
 // these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	if d.Kind == Counter {
-		return json.Marshal(definitionJSON{Kind: d.Kind, After: d.After, Max: d.Max, Exact: d.Exact, Prefix: d.Prefix})
+		return json.Marshal(definitionJSON{
+			Kind: d.Kind, After: d.After, Max: d.Max, Order: d.Order, Dated: d.Dated.Every, Digits: d.Dated.Digits,
+			Zone: d.Dated.Zone, Prefix: d.Prefix,
+		})
 	}
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
@@ -334,16 +364,21 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	if d.Window != 0 {
 		window = (*duration)(&d.Window)
 	}
-	return json.Marshal(definitionJSON{
-		d.Kind, &d.Nodes, &d.Allocation, &epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Max, d.Exact, d.Attach, nil,
-		window, d.Prefix, d.Scattered, d.RandomStart,
-	})
+	fields := definitionJSON{
+		Epoch: &epoch, Tick: &tick, TimeBits: &l.TimeBits, DatacenterBits: &l.DatacenterBits, NodeBits: &l.NodeBits,
+		SequenceBits: &l.SequenceBits, NodeLowest: &l.NodeLowest, After: d.After, Order: d.Order, Attach: d.Attach,
+		Window: window, Prefix: d.Prefix, Scattered: d.Scattered, RandomStart: d.RandomStart,
+	}
+	if !d.Claimed() {
+		fields.Nodes, fields.Allocation = &d.Nodes, &d.Allocation
+	}
+	return json.Marshal(fields)
 }
 
 // UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
 // it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
-// an absent attach is on-demand, an absent window is that of the member. A counter has none of these. An error is
+// an absent attach is on-demand, an absent window is that of the member. Where IDs are claimed there are no nodes, no
+// allocation and no window, and a counter has no layout. An error is
 // returned when a field is unknown or the definition is invalid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
@@ -351,12 +386,13 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	}
 	var base struct {
 		Kind   Kind
+		Order  Order
 		Layout *string
 	}
 	if err := json.Unmarshal(data, &base); err != nil {
 		return err
 	}
-	*d = Definition{Kind: base.Kind}
+	*d = Definition{Kind: base.Kind, Order: base.Order}
 	if d.Kind != Counter {
 		d.Layout = firn.Default
 	}
@@ -369,9 +405,9 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	tick := duration(d.Layout.Tick)
 	l := &d.Layout
 	fields := definitionJSON{
-		0, nil, &d.Allocation, &l.Epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, false, 0, nil,
-		(*duration)(&d.Window), "", false, false,
+		Allocation: &d.Allocation, Epoch: &l.Epoch, Tick: &tick, TimeBits: &l.TimeBits,
+		DatacenterBits: &l.DatacenterBits, NodeBits: &l.NodeBits, SequenceBits: &l.SequenceBits, NodeLowest: &l.NodeLowest,
+		Window: (*duration)(&d.Window),
 	}
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
@@ -383,9 +419,12 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 		if err := l.Validate(); err != nil {
 			return err
 		}
+	}
+	if !d.Claimed() {
 		d.Nodes = l.NodeIDs()
 	}
-	d.After, d.Max, d.Exact, d.Attach = fields.After, fields.Max, fields.Exact, fields.Attach
+	d.After, d.Max, d.Attach = fields.After, fields.Max, fields.Attach
+	d.Dated = Dated{fields.Dated, fields.Digits, fields.Zone}
 	d.Prefix, d.Scattered, d.RandomStart = fields.Prefix, fields.Scattered, fields.RandomStart
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes

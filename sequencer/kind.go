@@ -41,24 +41,24 @@ func (k *Kind) UnmarshalText(text []byte) error {
 
 // validateCounter is Validate for a counter.
 func (d Definition) validateCounter() error {
-	if others := d.counting().Differences(d); len(others) > 0 {
-		return fmt.Errorf("%q of %s in a counter; want only after, max, exact and prefix: its numbers have no time and no "+
-			"node ID", others[0].Field, others[0].Wanted)
+	if err := d.validateClaimed(); err != nil {
+		return err
+	}
+	if err := d.Dated.validate(); err != nil {
+		return err
 	}
 	switch {
 	case d.After < 0:
 		return fmt.Errorf("a counter after %d; want 0 or more", int64(d.After))
 	case d.Max < 0:
 		return fmt.Errorf("a counter to at most %d; want 1 or more, or 0 for %d", int64(d.Max), int64(firn.MaxID))
+	case d.Max != 0 && d.Dated != (Dated{}):
+		return fmt.Errorf("a counter to at most %d that is dated; want one of the two: the digits say how many numbers a "+
+			"date has", int64(d.Max))
 	case d.Last() <= d.After:
 		return fmt.Errorf("a counter after %d to at most %d; want a greater maximum", int64(d.After), int64(d.Last()))
 	}
 	return d.validatePrefix()
-}
-
-// counting returns the definition without what a counter has not.
-func (d Definition) counting() Definition {
-	return Definition{Kind: d.Kind, After: d.After, Max: d.Max, Exact: d.Exact, Prefix: d.Prefix}
 }
 
 // Last returns the greatest number of a counter: Max, or firn.MaxID if that is zero.

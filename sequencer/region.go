@@ -59,9 +59,9 @@ func (r Region) Nodes(d Definition) (Range, error) {
 	if err := r.Validate(); err != nil {
 		return Range{}, err
 	}
-	if d.Kind == Counter {
+	if d.Claimed() {
 		if r != (Region{}) {
-			return Range{}, fmt.Errorf("a counter in the region %v, which would give the numbers of the others; "+
+			return Range{}, fmt.Errorf("a sequencer whose IDs are claimed in the region %v, which would give the IDs of the others; "+
 				"want a cluster without regions", r)
 		}
 		return Range{0, -1}, nil

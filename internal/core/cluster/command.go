@@ -268,8 +268,8 @@ func (c CreateSequencer) validate() error {
 		return err
 	}
 	nodes, err := c.Region.Nodes(c.Definition)
-	if err == nil && c.Definition.Kind == Counter && c.Start != 0 {
-		return fmt.Errorf("a counter that starts at the node ID %d; want 0, as it has none", c.Start)
+	if err == nil && c.Definition.Claimed() && c.Start != 0 {
+		return fmt.Errorf("IDs are claimed, and it starts at the node ID %d; want 0, as it has none", c.Start)
 	}
 	if err == nil && c.Start != 0 && !nodes.Holds(c.Start) {
 		err = fmt.Errorf("it starts at the node ID %d; want %d to %d, or 0 for the lowest", c.Start,

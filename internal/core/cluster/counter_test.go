@@ -28,7 +28,7 @@ func TestACounterHasNothingToDeal(t *testing.T) {
 			SetPolicy{[]Share{{"invoices", 0}}},
 		} {
 			next, out := Apply(at, Entry{Position: at.position + 1, Command: c})
-			if out.Result != Refused || out.Why != "the sequencer is a counter, which has no node IDs" {
+			if out.Result != Refused || out.Why != "its IDs are claimed, without node IDs" {
 				t.Errorf("%s: %+v", c.Name(), out)
 			}
 			next.position, next.entries = at.position, at.entries

@@ -39,6 +39,8 @@ type (
 const (
 	Snowflake       = sequencer.Snowflake
 	Counter         = sequencer.Counter
+	OrderNode       = sequencer.OrderNode
+	OrderStrict     = sequencer.OrderStrict
 	AttachOnDemand  = sequencer.AttachOnDemand
 	AttachExplicit  = sequencer.AttachExplicit
 	AllocateAll     = sequencer.AllocateAll

@@ -74,7 +74,7 @@ func (v *Value) cannotShare(name string) string {
 	switch s, ok := v.sequencers.get(name); {
 	case !ok:
 		return noSequencer
-	case s.definition.Kind == Counter:
+	case s.definition.Claimed():
 		return noNodeIDs
 	default:
 		return ""

@@ -537,7 +537,7 @@ func newPlainSequencer(c CreateSequencer) *plainSequencer {
 }
 
 // counts tells whether it is a counter: nobody can want a node ID of it.
-func (s *plainSequencer) counts() bool { return s.definition.Kind == Counter }
+func (s *plainSequencer) counts() bool { return s.definition.Claimed() }
 
 func capacityOf(nodes int64) int {
 	capacity := 1

@@ -73,7 +73,7 @@ func (r checkpointJSON) value() (Value, error) {
 func (v *Value) restorePolicy(r checkpointJSON) error {
 	for _, s := range r.Policy {
 		q, ok := r.Sequencers[s.Sequencer]
-		if !ok || q.Definition.Kind == Counter || v.shares.has(s.Sequencer) {
+		if !ok || q.Definition.Claimed() || v.shares.has(s.Sequencer) {
 			return fmt.Errorf("a share for %q; want sequencers that there are, with node IDs, and each once",
 				s.Sequencer)
 		}
@@ -200,8 +200,8 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 		return s.Sequencer, errors.New("it has no definition")
 	case s.created < 0 || s.created > v.position:
 		return s.Sequencer, fmt.Errorf("created at %d; want 0 to %d", s.created, v.position)
-	case s.definition.Kind == Counter && (r.Start != 0 || r.Allocation != nil || len(r.Wanting)+len(r.Drained) > 0):
-		return s.Sequencer, errors.New("it is a counter; want no node IDs, and nobody who wants one")
+	case s.definition.Claimed() && (r.Start != 0 || r.Allocation != nil || len(r.Wanting)+len(r.Drained) > 0):
+		return s.Sequencer, errors.New("its IDs are claimed; want no node IDs, and nobody who wants one")
 	}
 	err := s.restoreFree(r)
 	if err == nil {

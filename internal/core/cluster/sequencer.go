@@ -290,7 +290,7 @@ func (c Allocate) apply(v *Value) Outcome {
 	switch s, ok := v.sequencers.get(c.Sequencer); {
 	case !ok:
 		return refused(noSequencer)
-	case s.definition.Kind == Counter:
+	case s.definition.Claimed():
 		return refused(noNodeIDs)
 	case c.Created != 0 && c.Created != s.created:
 		return refused(otherGeneration)
@@ -306,7 +306,7 @@ func (c Allocate) apply(v *Value) Outcome {
 const (
 	noSequencer     = "there is no sequencer of this name"
 	noMember        = "only members have node IDs, and this is not a member"
-	noNodeIDs       = "the sequencer is a counter, which has no node IDs"
+	noNodeIDs       = "its IDs are claimed, without node IDs"
 	otherGeneration = "the sequencer that was meant is gone, and this is another of its name"
 )
 
@@ -317,7 +317,7 @@ func (v *Value) change(name, member string, do func(s Sequencer, w *want) (Seque
 	if !ok {
 		return refused(noSequencer)
 	}
-	if s.definition.Kind == Counter {
+	if s.definition.Claimed() {
 		return refused(noNodeIDs)
 	}
 	if !v.peers.has(member) {

@@ -112,7 +112,7 @@ func (w *walk) command() Command {
 			Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))],
 			Region: w.region(),
 		}
-		if c.Definition.Kind == Counter {
+		if c.Definition.Claimed() {
 			c.Region = Region{} // it can have no other
 		} else if nodes := w.nodesIn(c); w.one(2) {
 			c.Start = nodes.From + w.rand.Int64N(nodes.Size())

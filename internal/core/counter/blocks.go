@@ -14,6 +14,8 @@ import (
 type Blocks struct {
 	current atomic.Pointer[run]
 	wanted  chan struct{}
+	expiry  func(number int64) int64 // until when it may be given, in Unix nanoseconds; nil: for ever
+	clock   func() int64
 
 	mu      sync.Mutex    // guards what follows
 	next    []Block       // in ascending order
@@ -29,10 +31,20 @@ type run struct {
 	block Block
 	size  int64
 	ask   int64        // how many are used when the next block is asked for
+	until int64        // when its numbers expire, in Unix nanoseconds; 0: never
 	used  atomic.Int64 // may be greater than size
 }
 
-func newRun(b Block) *run { return &run{block: b, size: b.Size(), ask: (b.Size() + 3) / 4} }
+func (b *Blocks) newRun(block Block) *run {
+	r := &run{block: block, size: block.Size(), ask: (block.Size() + 3) / 4}
+	if b.expiry != nil && r.size > 0 {
+		r.until = b.expiry(block.To)
+	}
+	return r
+}
+
+// expired reports whether the numbers of a run may not be given any more.
+func (b *Blocks) expired(r *run) bool { return r.until != 0 && b.clock() >= r.until }
 
 // take takes n numbers, and returns how many were used before; false: there are fewer.
 func (r *run) take(n int64) (before int64, ok bool) {
@@ -57,9 +69,11 @@ func (r *run) end() (used int64, rest Block) {
 }
 
 // NewBlocks returns what has no block yet.
-func NewBlocks() *Blocks {
-	b := &Blocks{wanted: make(chan struct{}, 1), changed: make(chan struct{})}
-	b.current.Store(newRun(Block{}))
+func NewBlocks() *Blocks { return newBlocks(nil, nil) }
+
+func newBlocks(expiry func(number int64) int64, clock func() int64) *Blocks {
+	b := &Blocks{wanted: make(chan struct{}, 1), changed: make(chan struct{}), expiry: expiry, clock: clock}
+	b.current.Store(b.newRun(Block{}))
 	return b
 }
 
@@ -78,6 +92,9 @@ func (b *Blocks) want() {
 func (b *Blocks) Next(ctx context.Context) (firn.ID, error) {
 	for {
 		r := b.current.Load()
+		if b.expired(r) {
+			b.drop()
+		}
 		n := r.used.Add(1)
 		if n == r.ask {
 			b.want()
@@ -98,6 +115,9 @@ func (b *Blocks) Fill(ctx context.Context, numbers []firn.ID) error {
 	err := b.await(ctx, int64(len(numbers)))
 	for rest := numbers; err == nil && len(rest) > 0; {
 		r := b.current.Load()
+		if b.expired(r) {
+			b.drop()
+		}
 		end := r.used.Add(int64(len(rest)))
 		first := end - int64(len(rest)) // how many were used before
 		b.asks(r, first, end)
@@ -128,6 +148,9 @@ func (b *Blocks) asks(r *run, before, after int64) {
 // Next does; on an error it takes and skips none.
 func (b *Blocks) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	r := b.current.Load()
+	if b.expired(r) {
+		b.drop()
+	}
 	before, ok := r.take(n)
 	if !ok {
 		before = 0
@@ -154,10 +177,10 @@ func (b *Blocks) renew(n int64) (r *run, short int64) {
 		numbers = join(numbers, b.next[skips])
 	}
 	if numbers.Size() < n {
-		b.current.Store(newRun(rest))
+		b.current.Store(b.newRun(rest))
 		return nil, n + b.nextSize() // or those that there are might seem enough
 	}
-	r = newRun(numbers)
+	r = b.newRun(numbers)
 	r.used.Store(n)
 	b.current.Store(r)
 	b.next = b.next[skips:]
@@ -181,10 +204,29 @@ func (b *Blocks) advance(ctx context.Context, r *run) error {
 			return 1
 		}
 		b.given += r.size
-		b.current.Store(newRun(b.next[0]))
+		b.current.Store(b.newRun(b.next[0]))
 		b.next = b.next[1:]
 		return 0
 	})
+}
+
+// drop ends the use of all numbers that have expired.
+func (b *Blocks) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dropLocked()
+}
+
+func (b *Blocks) dropLocked() {
+	for b.expired(b.current.Load()) {
+		used, _ := b.current.Load().end()
+		b.given += used
+		next := Block{}
+		if len(b.next) > 0 {
+			next, b.next = b.next[0], b.next[1:]
+		}
+		b.current.Store(b.newRun(next))
+	}
 }
 
 // await waits until there are so many numbers.
@@ -207,6 +249,7 @@ func (b *Blocks) until(ctx context.Context, lacks func() (short int64)) error {
 			defer b.mu.Unlock()
 			return b.stopped
 		}
+		b.dropLocked()
 		short := lacks()
 		if short == 0 {
 			b.mu.Unlock()
@@ -231,6 +274,7 @@ func (b *Blocks) until(ctx context.Context, lacks func() (short int64)) error {
 func (b *Blocks) Ready() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.dropLocked()
 	r := b.current.Load()
 	switch {
 	case b.stopped != nil:
@@ -260,6 +304,7 @@ type Demand struct {
 func (b *Blocks) Demand(int64, error) Demand {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.dropLocked()
 	return Demand{Short: b.short, Next: b.nextSize()}
 }
 
@@ -287,7 +332,7 @@ func (b *Blocks) Stop(why error) (unused [2]Block) {
 		for _, next := range b.next {
 			unused = [2]Block{join(unused[0], unused[1]), next}
 		}
-		b.current.Store(newRun(Block{}))
+		b.current.Store(b.newRun(Block{}))
 		b.next, b.short, b.failing = nil, 0, nil
 	})
 	return unused

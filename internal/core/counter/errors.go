@@ -3,6 +3,7 @@ package counter
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ErrClosed is returned when a guard of the claims no longer holds: nobody can claim numbers under it any more.
@@ -12,14 +13,35 @@ var ErrClosed = errors.New("closed to claims")
 var ErrReleased = errors.New("it has left")
 
 // ExhaustedError is returned when there are fewer numbers left than the caller wants.
-type ExhaustedError struct{ Last int64 } // the greatest that there is
+type ExhaustedError struct {
+	Last  int64     // the greatest that there is
+	Until time.Time // when there are greater ones; zero: never
+}
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("the counter ends at %d, and has fewer numbers left than were asked for", e.Last)
+	if e.Until.IsZero() {
+		return fmt.Sprintf("the numbers end at %d, and fewer are left than were asked for", e.Last)
+	}
+	return fmt.Sprintf("the numbers end at %d until %s, and fewer are left than were asked for", e.Last,
+		e.Until.Format(time.RFC3339))
 }
 
 // Reason returns the code of the error.
 func (*ExhaustedError) Reason() string { return "exhausted" }
+
+// AheadError is returned when somebody has reserved numbers of a time that this member's clock has not reached.
+type AheadError struct {
+	Reserved int64 // the greatest such number
+	Last     int64 // the greatest that the clock allows now
+}
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("the number %d is reserved, and this machine's clock allows none above %d yet: one of two clocks "+
+		"is wrong by more than %v", e.Reserved, e.Last, Tolerance)
+}
+
+// Reason returns the code of the error.
+func (*AheadError) Reason() string { return "clock" }
 
 // LostError is returned after the store has lost data, until an operator resumes the counter.
 type LostError struct {

@@ -14,13 +14,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Config is what an owner needs. Store, Key and Limits.Last are required.
+// Config is what an owner needs. Store, Key and Rule are required.
 type Config struct {
-	Store  store.Store
-	Key    string // of the counter, see the function Key
-	Limits Limits
-	Pace   Pace
-	Exact  bool // blocks have as many numbers as callers wait for, see Queue
+	Store store.Store
+	Key   string // of the counter, see the function Key
+	Rule  Rule
+	Pace  Pace
+	Clock func() int64 // in Unix nanoseconds; nil: that of the system
 }
 
 // Dispenser gives the numbers of an owner's blocks: Blocks or, of an exact counter, a Queue.
@@ -57,9 +57,14 @@ type Owner struct {
 
 // NewOwner returns an owner that has read nothing yet.
 func NewOwner(config Config) *Owner {
-	o := &Owner{config: config, blocks: NewBlocks(), writing: make(chan struct{}, 1)}
-	if config.Exact {
+	if config.Clock == nil {
+		config.Clock = func() int64 { return time.Now().UnixNano() }
+	}
+	o := &Owner{config: config, writing: make(chan struct{}, 1)}
+	if config.Rule.strict {
 		o.blocks = NewQueue()
+	} else {
+		o.blocks = newBlocks(config.Rule.expiry, config.Clock)
 	}
 	return o
 }
@@ -80,7 +85,7 @@ var backoff = retry.Backoff{First: 5 * time.Millisecond, Max: time.Second}
 // Claim claims a block of a size that follows the rate, unless there is one after the present one that callers have not
 // begun. Guards are conditions of that claim.
 //
-// An *ExhaustedError is returned when there are no more numbers, a *LostError after the store has lost data and until
+// An *ExhaustedError or *AheadError is returned when there are no more numbers, a *LostError after the store has lost data and until
 // an operator resumes the counter, store.ErrRolledBack when the owner finds that out itself, which the caller then
 // tells by Tell and Told, and ErrClosed when a guard no longer holds. Other errors are those of the store, after which
 // the caller claims again soon, and that of ctx.
@@ -92,10 +97,11 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 	for tries := 0; ; tries++ {
 		var e Event = Due{}
 		before := o.State()
-		demand := o.blocks.Demand(o.left(before), &ExhaustedError{Last: o.config.Limits.Last})
+		left, none := o.left(before)
+		demand := o.blocks.Demand(left, none)
 		switch before.Phase {
 		case Held:
-			if demand.Next > 0 && demand.Short <= demand.Next || o.config.Exact && demand.Short == 0 {
+			if demand.Next > 0 && demand.Short <= demand.Next || o.config.Rule.strict && demand.Short == 0 {
 				return nil
 			}
 			e = Need{max(o.next(), demand.Short)}
@@ -131,15 +137,29 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 func (o *Owner) next() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.config.Exact {
+	if o.config.Rule.strict {
 		return 1
 	}
-	return max(min(o.config.Pace.Size(o.size, o.blocks.Given()-o.given, time.Since(o.since)), o.left(o.state)/2), 1)
+	left, _ := o.left(o.state)
+	return max(min(o.config.Pace.Size(o.size, o.blocks.Given()-o.given, time.Since(o.since)), left/2), 1)
 }
 
-// left returns how many numbers nobody has reserved yet, as far as that is known.
-func (o *Owner) left(s State) int64 {
-	return o.config.Limits.Last - max(s.Known.Last, o.config.Limits.After)
+func (o *Owner) limits(s State) Limits {
+	return o.config.Rule.Limits(time.Unix(0, o.config.Clock()), s.Known.Last)
+}
+
+// left returns how many numbers nobody has reserved yet, as far as that is known, and the error for who wants more.
+func (o *Owner) left(s State) (n int64, none error) {
+	l := o.limits(s)
+	return l.Last - max(s.Known.Last, l.After), l.none(s.Known.Last)
+}
+
+// none returns why no more numbers than those up to Last may be claimed.
+func (l Limits) none(reserved int64) error {
+	if reserved > l.Last && !l.Until.IsZero() {
+		return &AheadError{Reserved: reserved, Last: l.Last}
+	}
+	return &ExhaustedError{Last: l.Last, Until: l.Until}
 }
 
 func (o *Owner) lost() error {
@@ -158,8 +178,10 @@ func (o *Owner) Lost() bool {
 
 // Ready returns why the next caller gets no number, or nil.
 func (o *Owner) Ready() error {
-	if s := o.State(); o.config.Exact && s.Phase == Held && s.Known.Last >= o.config.Limits.Last {
-		return &ExhaustedError{Last: o.config.Limits.Last}
+	if s := o.State(); o.config.Rule.strict && s.Phase == Held {
+		if left, none := o.left(s); left <= 0 {
+			return none
+		}
 	}
 	return o.blocks.Ready()
 }
@@ -200,7 +222,7 @@ func (o *Owner) step(e Event) (a Action) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.state.Phase
-	o.state, a = Step(o.state, e, o.config.Limits)
+	o.state, a = Step(o.state, e, o.limits(o.state))
 	switch {
 	case a.Kind == Use:
 		o.size, o.given, o.since = a.Block.Size(), o.blocks.Given(), time.Now()
@@ -226,7 +248,8 @@ func (o *Owner) do(ctx context.Context, e Event, guards []store.Condition) (err 
 		a := o.step(e)
 		switch a.Kind {
 		case Exhausted:
-			return &ExhaustedError{Last: o.config.Limits.Last}
+			_, none := o.left(o.State())
+			return none
 		case Look:
 			e, err = o.look(ctx)
 		case Commit:

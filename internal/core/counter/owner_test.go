@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/reason"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -24,15 +25,15 @@ var key = Key("invoices")
 type place struct {
 	*testing.T
 	service *memstore.Service
-	limits  Limits
 	pace    Pace
-	exact   bool
+	sequencer.Definition
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, p *place)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t, &place{
-			T: t, service: memstore.NewService(), limits: Limits{Last: int64(firn.MaxID)}, pace: Pace{Largest: 1},
+			T: t, service: memstore.NewService(), pace: Pace{Largest: 1},
+			Definition: sequencer.Definition{Kind: sequencer.Counter},
 		})
 	})
 }
@@ -47,7 +48,15 @@ type party struct {
 func (p *place) party(name string) *party {
 	c := p.service.Client(name)
 	p.Cleanup(func() { c.Close() })
-	return &party{p, NewOwner(Config{Store: c, Key: key, Limits: p.limits, Pace: p.pace, Exact: p.exact}), c}
+	return &party{p, NewOwner(Config{Store: c, Key: key, Rule: p.rule(), Pace: p.pace}), c}
+}
+
+func (p *place) rule() Rule {
+	r, err := RuleOf(p.Definition)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return r
 }
 
 // take takes so many numbers one by one, and claims when that is asked for.
@@ -185,7 +194,7 @@ func TestOwnersGiveConsecutiveNumbers(t *testing.T) {
 // Whoever wants more consecutive numbers than there are is told so, and others get these.
 func TestConsecutiveNumbersAreUsedUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
-		p.limits.Last = 7
+		p.Max = 7
 		a := p.party("a")
 		if last := a.row(5); last != 5 {
 			t.Errorf("up to %d, want 5", last)
@@ -212,7 +221,7 @@ func TestConsecutiveNumbersAreUsedUp(t *testing.T) {
 // However fast numbers are given, an owner leaves half of those that are left to others.
 func TestTheEndIsShared(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
-		p.pace, p.limits.Last = Pace{}, 1000
+		p.pace, p.Max = Pace{}, 1000
 		a, given := p.party("a"), int64(0)
 		for given < 1000 {
 			before := a.State().Known.Last
@@ -325,7 +334,7 @@ func TestAClaimInDoubtIsGivenBack(t *testing.T) {
 
 func TestNumbersEndAtTheMaximum(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
-		p.limits = Limits{After: 7, Last: 9}
+		p.After, p.Max = 7, 9
 		a := p.party("a")
 		a.wants(2, 8, 9)
 		err := a.Claim(t.Context())
@@ -333,10 +342,10 @@ func TestNumbersEndAtTheMaximum(t *testing.T) {
 		if err == nil || err.Error() != want || reason.Of(err) != "exhausted" {
 			t.Errorf("%v, want %s", err, want)
 		}
-		p.limits = Limits{Last: int64(firn.MaxID)} // created again
+		p.After, p.Max = 0, 0 // created again
 		p.party("b").wants(2, 10, 11)
 
-		p.limits = Limits{After: int64(firn.MaxID) - 1, Last: int64(firn.MaxID)}
+		p.After, p.Max = firn.MaxID-1, 0
 		c := p.party("c")
 		c.wants(1, firn.MaxID)
 		if err := c.Claim(t.Context()); reason.Of(err) != "exhausted" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -84,7 +85,7 @@ func TestExactNumbersAscendOverAllOwners(t *testing.T) {
 				defer client.Close()
 				o := NewOwner(Config{
 					Store: &slow{Store: client, rng: rand.New(rand.NewPCG(seed, uint64(i)))}, Key: key,
-					Limits: Limits{Last: int64(firn.MaxID)}, Exact: true,
+					Rule: strictRule(t),
 				})
 				owners.Go(func() {
 					for ctx.Err() == nil {
@@ -142,7 +143,7 @@ func TestExactNumbersAscendOverAllOwners(t *testing.T) {
 // Nothing is left out while nothing goes wrong: not even where callers give up before a claim is sent.
 func TestExactNumbersAreDense(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
-		p.exact = true
+		p.Order = sequencer.OrderStrict
 		a, b := p.party("a"), p.party("b")
 		for n := int64(1); n < 40; n += 4 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -178,7 +179,7 @@ func TestExactNumbersAreDense(t *testing.T) {
 // A call for more numbers than are left takes none of them: others get these.
 func TestExactNumbersEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
-		p.exact, p.limits.Last = true, 4
+		p.Order, p.Max = sequencer.OrderStrict, 4
 		a := p.party("a")
 		if last := a.row(2); last != 2 {
 			t.Fatalf("%d, want 2", last)
@@ -201,7 +202,7 @@ func TestExactNumbersEnd(t *testing.T) {
 // What a lost answer hid is given once it is found, unless others have claimed since.
 func TestAnExactBlockInDoubt(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
-		p.exact = true
+		p.Order = sequencer.OrderStrict
 		a, b := p.party("a"), p.party("b")
 		first := make(chan error, 1)
 		go func() {
@@ -250,10 +251,10 @@ func (h held) Commit(ctx context.Context, txn store.Txn) (store.Version, error) 
 // What was claimed for a caller who has given up is not for one who came when somebody else had a greater number.
 func TestAnExactNumberIsNotForWhoComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
-		p.exact = true
+		p.Order = sequencer.OrderStrict
 		a, b := p.party("a"), p.party("b")
 		answers := held{a.client, make(chan struct{})}
-		a.Owner = NewOwner(Config{Store: answers, Key: key, Limits: p.limits, Exact: true})
+		a.Owner = NewOwner(Config{Store: answers, Key: key, Rule: p.rule()})
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan firn.ID, 2)
 		take := func(ctx context.Context) {
@@ -283,4 +284,8 @@ func TestAnExactNumberIsNotForWhoComesLater(t *testing.T) {
 			t.Errorf("%d after 2, want 3", id)
 		}
 	})
+}
+
+func strictRule(t *testing.T) Rule {
+	return (&place{T: t, Definition: sequencer.Definition{Kind: sequencer.Counter, Order: sequencer.OrderStrict}}).rule()
 }

@@ -77,12 +77,6 @@ type State struct {
 	Unused [2]Block
 }
 
-// Limits are those of the counter's definition.
-type Limits struct {
-	After int64 // its numbers are greater
-	Last  int64 // and not greater than that
-}
-
 // Write is a transaction: if the key and the era have these versions, then put the record.
 type Write struct {
 	IfVersion, IfEra store.Version

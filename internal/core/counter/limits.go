@@ -1,0 +1,93 @@
+package counter
+
+import (
+	"math"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/sequencer"
+)
+
+// Tolerance is how far ahead of the own clock an owner goes on where somebody else has: as far as the clocks of members
+// may differ.
+const Tolerance = 10 * time.Second
+
+// Limits say which numbers may be claimed.
+type Limits struct {
+	After int64 // they are greater
+	Last  int64 // and not greater than that
+
+	Until time.Time // when greater ones may be; zero: never
+}
+
+// Rule says which numbers a counter has. No number is unique since a rule or a clock says so: they choose among those
+// above all that are reserved. RuleOf makes one.
+type Rule struct {
+	limits func(now time.Time, reserved int64) Limits
+	expiry func(number int64) int64 // until when it may be given, in Unix nanoseconds; nil: for ever
+	strict bool                     // blocks have as many numbers as callers wait for, see Queue
+}
+
+// RuleOf returns the rule of a definition whose IDs are claimed. Numbers that are dated are those of the date, or of
+// the date in Tolerance where somebody has reserved one of it. IDs in strict order that have a time are those of the
+// present tick, or the next ones that nobody has reserved, until Tolerance. An error is returned when this machine does
+// not know the zone.
+func RuleOf(d sequencer.Definition) (Rule, error) {
+	r := Rule{strict: d.Order == sequencer.OrderStrict}
+	switch {
+	case d.Dated != (sequencer.Dated{}):
+		where, err := d.Dated.Location()
+		if err != nil {
+			return r, err
+		}
+		r.limits = func(now time.Time, reserved int64) Limits { return datedLimits(d, where, now, reserved) }
+		r.expiry = func(number int64) int64 { return expiry(d.Dated, where, firn.ID(number)) }
+	case d.Kind == sequencer.Counter:
+		limits := Limits{After: int64(d.After), Last: int64(d.Last())}
+		r.limits = func(time.Time, int64) Limits { return limits }
+	default:
+		l := d.IDLayout()
+		r.limits = func(now time.Time, _ int64) Limits { return timedLimits(l, d.After, now) }
+	}
+	return r, nil
+}
+
+// Limits says which numbers may be claimed at an instant, where this is the greatest reserved one.
+func (r Rule) Limits(now time.Time, reserved int64) Limits { return r.limits(now, reserved) }
+
+func datedLimits(d sequencer.Definition, where *time.Location, now time.Time, reserved int64) Limits {
+	first, last, until := d.Dated.At(now, where)
+	if reserved > int64(last) {
+		if f, l, u := d.Dated.At(now.Add(Tolerance), where); reserved <= int64(l) {
+			first, last, until = f, l, u
+		}
+	}
+	return Limits{max(int64(d.After), int64(first)-1), int64(last), until}
+}
+
+// timedLimits counts ticks as places of a layout with a sequence and no node.
+func timedLimits(l firn.Layout, after firn.ID, now time.Time) Limits {
+	ticks := func(at time.Time) int64 { return int64(at.Sub(l.Epoch) / l.Tick) }
+	end := int64(1)<<l.TimeBits - 1
+	latest := min(ticks(now.Add(Tolerance)), end)
+	if now.Before(l.Epoch) {
+		return Limits{Last: -1, Until: l.Epoch}
+	}
+	limits := Limits{
+		After: max(int64(after), ticks(now)<<l.SequenceBits-1),
+		Last:  latest<<l.SequenceBits | (int64(1)<<l.SequenceBits - 1),
+	}
+	if latest < end {
+		limits.Until = now.Add(Tolerance)
+	}
+	return limits
+}
+
+func expiry(d sequencer.Dated, where *time.Location, number firn.ID) int64 {
+	from, _, _, ok := d.Split(number, where)
+	if !ok {
+		return math.MaxInt64
+	}
+	_, _, until := d.At(from, where)
+	return until.UnixNano()
+}
