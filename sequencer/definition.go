@@ -180,10 +180,14 @@ func (d Definition) Above(id firn.ID) (time.Time, error) {
 const MinLifetimeLeft = 365 * 24 * time.Hour
 
 // Check checks whether a sequencer created at now could make IDs. An error is returned when the definition is
-// invalid, its epoch has not come or its lifetime has ended. The warning says that the lifetime ends within a
+// invalid, its zone is not known here, its epoch has not come or its lifetime has ended. The warning says that the lifetime ends within a
 // year, or is empty.
 func (d Definition) Check(now time.Time) (warning string, err error) {
-	if err := d.Validate(); err != nil || d.Kind == Counter {
+	if err := d.Validate(); err != nil {
+		return "", err
+	}
+	if d.Kind == Counter {
+		_, err := d.Dated.Location()
 		return "", err
 	}
 	end := d.Layout.Lifetime()
@@ -352,22 +356,18 @@ func (d *duration) UnmarshalText(text []byte) error {
 // dated, digits, zone, attach, window, prefix, scattered and random_start, and except those that have no meaning. So a program that does not know one of
 // these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
-	if d.Kind == Counter {
-		return json.Marshal(definitionJSON{
-			Kind: d.Kind, After: d.After, Max: d.Max, Order: d.Order, Dated: d.Dated.Every, Digits: d.Dated.Digits,
-			Zone: d.Dated.Zone, Prefix: d.Prefix,
-		})
-	}
-	l, tick := d.Layout, duration(d.Layout.Tick)
-	epoch := l.Epoch.UTC()
-	var window *duration
-	if d.Window != 0 {
-		window = (*duration)(&d.Window)
-	}
 	fields := definitionJSON{
-		Epoch: &epoch, Tick: &tick, TimeBits: &l.TimeBits, DatacenterBits: &l.DatacenterBits, NodeBits: &l.NodeBits,
-		SequenceBits: &l.SequenceBits, NodeLowest: &l.NodeLowest, After: d.After, Order: d.Order, Attach: d.Attach,
-		Window: window, Prefix: d.Prefix, Scattered: d.Scattered, RandomStart: d.RandomStart,
+		Kind: d.Kind, Order: d.Order, After: d.After, Max: d.Max, Dated: d.Dated.Every, Digits: d.Dated.Digits,
+		Zone: d.Dated.Zone, Attach: d.Attach, Prefix: d.Prefix, Scattered: d.Scattered, RandomStart: d.RandomStart,
+	}
+	if d.Window != 0 {
+		fields.Window = (*duration)(&d.Window)
+	}
+	if l := &d.Layout; d.Kind != Counter {
+		l.Epoch = l.Epoch.UTC()
+		fields.Epoch, fields.Tick, fields.NodeLowest = &l.Epoch, (*duration)(&l.Tick), &l.NodeLowest
+		fields.TimeBits, fields.DatacenterBits, fields.NodeBits = &l.TimeBits, &l.DatacenterBits, &l.NodeBits
+		fields.SequenceBits = &l.SequenceBits
 	}
 	if !d.Claimed() {
 		fields.Nodes, fields.Allocation = &d.Nodes, &d.Allocation

@@ -16,9 +16,9 @@ func TestDefinitionOfACounter(t *testing.T) {
 	}{
 		`{"kind":"counter"}`:             {Definition{Kind: Counter}, "counter"},
 		`{"kind":"counter","after":"7"}`: {Definition{Kind: Counter, After: 7}, "counter, after 7"},
-		`{"kind":"counter","max":"9","exact":true,"prefix":"inv"}`: {
-			Definition{Kind: Counter, Max: 9, Exact: true, Prefix: "inv"},
-			"counter, to 9, exact, prefix inv",
+		`{"kind":"counter","max":"9","order":"strict","prefix":"inv"}`: {
+			Definition{Kind: Counter, Max: 9, Order: OrderStrict, Prefix: "inv"},
+			"counter, to 9, order strict, prefix inv",
 		},
 		`{"kind":"counter","after":"8","max":"9"}`: {
 			Definition{Kind: Counter, After: 8, Max: 9},
@@ -65,7 +65,7 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 	if at, err := d.Above(7); err == nil {
 		t.Errorf("numbers above 7 from %v on", at)
 	}
-	const why = "a counter in the region 1/2, which would give the numbers of the others; " +
+	const why = "a sequencer whose IDs are claimed in the region 1/2, which would give the IDs of the others; " +
 		"want a cluster without regions"
 	if _, err := (Region{Number: 1, Of: 2}).Nodes(d); err == nil || err.Error() != why {
 		t.Errorf("%v, want %s", err, why)
@@ -85,7 +85,7 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 
 func TestErrorsOfKindsNameTheValue(t *testing.T) {
 	const noMax = "a maximum of 9 in a sequencer of the kind snowflake; only a counter has one"
-	const only = " in a counter; want only after, max, exact and prefix: its numbers have no time and no node ID"
+	const only = " in a counter; want only after, max, order, prefix, dated, digits and zone: its numbers have no layout and no node ID"
 	for text, why := range map[string]string{
 		`{"kind":"count"}`:                                           `the kind "count"; want snowflake or counter`,
 		`{"max":"9"}`:                                                noMax,
@@ -112,7 +112,7 @@ func TestErrorsOfKindsNameTheValue(t *testing.T) {
 		}
 	}
 	exact := Define(firn.Default)
-	exact.Exact = true
+	exact.Order = OrderStrict
 	for _, d := range []Definition{exact, {Kind: 2}, {Kind: Counter, After: -1}, {Kind: Counter, Max: -1}} {
 		if err := d.Validate(); err == nil {
 			t.Errorf("%+v is valid", d)

@@ -123,8 +123,112 @@ func (Definition_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_firn_v1_definition_proto_rawDescGZIP(), []int{0, 1}
 }
 
+// What the order of the IDs says.
+type Definition_Order int32
+
+const (
+	Definition_ORDER_UNSPECIFIED Definition_Order = 0 // as node; in answers, unknown to this version of the API
+	Definition_ORDER_NODE        Definition_Order = 1 // the IDs of one server ascend, those of a snowflake over all servers as well as clocks agree
+	Definition_ORDER_STRICT      Definition_Order = 2 // a call that begins after another one had its answer gets a greater ID; each waits for the store
+)
+
+// Enum value maps for Definition_Order.
+var (
+	Definition_Order_name = map[int32]string{
+		0: "ORDER_UNSPECIFIED",
+		1: "ORDER_NODE",
+		2: "ORDER_STRICT",
+	}
+	Definition_Order_value = map[string]int32{
+		"ORDER_UNSPECIFIED": 0,
+		"ORDER_NODE":        1,
+		"ORDER_STRICT":      2,
+	}
+)
+
+func (x Definition_Order) Enum() *Definition_Order {
+	p := new(Definition_Order)
+	*p = x
+	return p
+}
+
+func (x Definition_Order) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Definition_Order) Descriptor() protoreflect.EnumDescriptor {
+	return file_firn_v1_definition_proto_enumTypes[2].Descriptor()
+}
+
+func (Definition_Order) Type() protoreflect.EnumType {
+	return &file_firn_v1_definition_proto_enumTypes[2]
+}
+
+func (x Definition_Order) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Definition_Order.Descriptor instead.
+func (Definition_Order) EnumDescriptor() ([]byte, []int) {
+	return file_firn_v1_definition_proto_rawDescGZIP(), []int{0, 2}
+}
+
+// How often the date with which the numbers of a counter begin changes.
+type Definition_Dated int32
+
+const (
+	Definition_DATED_UNSPECIFIED Definition_Dated = 0 // they have none; in answers, also: unknown to this version of the API
+	Definition_DATED_DAY         Definition_Dated = 1 // 20261126
+	Definition_DATED_MONTH       Definition_Dated = 2 // 202611
+	Definition_DATED_YEAR        Definition_Dated = 3 // 2026
+)
+
+// Enum value maps for Definition_Dated.
+var (
+	Definition_Dated_name = map[int32]string{
+		0: "DATED_UNSPECIFIED",
+		1: "DATED_DAY",
+		2: "DATED_MONTH",
+		3: "DATED_YEAR",
+	}
+	Definition_Dated_value = map[string]int32{
+		"DATED_UNSPECIFIED": 0,
+		"DATED_DAY":         1,
+		"DATED_MONTH":       2,
+		"DATED_YEAR":        3,
+	}
+)
+
+func (x Definition_Dated) Enum() *Definition_Dated {
+	p := new(Definition_Dated)
+	*p = x
+	return p
+}
+
+func (x Definition_Dated) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Definition_Dated) Descriptor() protoreflect.EnumDescriptor {
+	return file_firn_v1_definition_proto_enumTypes[3].Descriptor()
+}
+
+func (Definition_Dated) Type() protoreflect.EnumType {
+	return &file_firn_v1_definition_proto_enumTypes[3]
+}
+
+func (x Definition_Dated) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Definition_Dated.Descriptor instead.
+func (Definition_Dated) EnumDescriptor() ([]byte, []int) {
+	return file_firn_v1_definition_proto_rawDescGZIP(), []int{0, 3}
+}
+
 // Definition is the definition of a sequencer, which never changes. Every field is optional when one is created. Answers
-// have all but layout; of a counter only kind, after, max, exact and prefix, and it is created with no others.
+// have all but layout. A counter has only kind, order, after, max, dated, digits, zone and prefix, and in strict order there
+// are only a layout, order, after and prefix; it is created with no others.
 type Definition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many servers can have a node ID at a time: from 1 to all that the layout has, rounded up to a power of two.
@@ -168,9 +272,15 @@ type Definition struct {
 	Kind Definition_Kind `protobuf:"varint,17,opt,name=kind,proto3,enum=firn.v1.Definition_Kind" json:"kind,omitempty"`
 	// The greatest number of a counter. 0: 2^63-1. Only for a counter.
 	Max int64 `protobuf:"varint,18,opt,name=max,proto3" json:"max,omitempty"`
-	// Whether the numbers of a counter ascend over all servers: a call that begins after another one had its answer gets a
-	// greater number. Each answer then waits for the store. Only for a counter.
-	Exact         bool `protobuf:"varint,19,opt,name=exact,proto3" json:"exact,omitempty"`
+	// What the order of the IDs says. Absent: node.
+	Order Definition_Order `protobuf:"varint,19,opt,name=order,proto3,enum=firn.v1.Definition_Order" json:"order,omitempty"`
+	// Whether the numbers of a counter begin with a date: with 6 digits, 20261126000123 is number 123 of that day. Only for a
+	// counter.
+	Dated Definition_Dated `protobuf:"varint,20,opt,name=dated,proto3,enum=firn.v1.Definition_Dated" json:"dated,omitempty"`
+	// How many digits a number in a date has: 1 to 10 in a day, 12 in a month, 14 in a year. Only with dated.
+	Digits int32 `protobuf:"varint,21,opt,name=digits,proto3" json:"digits,omitempty"`
+	// The IANA time zone of the date, such as Europe/Berlin. Empty: UTC. Only with dated.
+	Zone          string `protobuf:"bytes,22,opt,name=zone,proto3" json:"zone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,11 +441,32 @@ func (x *Definition) GetMax() int64 {
 	return 0
 }
 
-func (x *Definition) GetExact() bool {
+func (x *Definition) GetOrder() Definition_Order {
 	if x != nil {
-		return x.Exact
+		return x.Order
 	}
-	return false
+	return Definition_ORDER_UNSPECIFIED
+}
+
+func (x *Definition) GetDated() Definition_Dated {
+	if x != nil {
+		return x.Dated
+	}
+	return Definition_DATED_UNSPECIFIED
+}
+
+func (x *Definition) GetDigits() int32 {
+	if x != nil {
+		return x.Digits
+	}
+	return 0
+}
+
+func (x *Definition) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
 }
 
 // Allocation says how many of the servers that request a node ID get one. With nothing set, every one does.
@@ -546,7 +677,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc8\a\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\t\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -570,8 +701,11 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"\tscattered\x18\x0f \x01(\bR\tscattered\x12!\n" +
 	"\frandom_start\x18\x10 \x01(\bR\vrandomStart\x12,\n" +
 	"\x04kind\x18\x11 \x01(\x0e2\x18.firn.v1.Definition.KindR\x04kind\x12\x14\n" +
-	"\x03max\x18\x12 \x01(\x03B\x020\x01R\x03max\x12\x14\n" +
-	"\x05exact\x18\x13 \x01(\bR\x05exact\"K\n" +
+	"\x03max\x18\x12 \x01(\x03B\x020\x01R\x03max\x12/\n" +
+	"\x05order\x18\x13 \x01(\x0e2\x19.firn.v1.Definition.OrderR\x05order\x12/\n" +
+	"\x05dated\x18\x14 \x01(\x0e2\x19.firn.v1.Definition.DatedR\x05dated\x12\x16\n" +
+	"\x06digits\x18\x15 \x01(\x05R\x06digits\x12\x12\n" +
+	"\x04zone\x18\x16 \x01(\tR\x04zone\"K\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x12ATTACH_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ATTACH_ON_DEMAND\x10\x01\x12\x13\n" +
@@ -579,7 +713,18 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eKIND_SNOWFLAKE\x10\x01\x12\x10\n" +
-	"\fKIND_COUNTER\x10\x02B\b\n" +
+	"\fKIND_COUNTER\x10\x02\"@\n" +
+	"\x05Order\x12\x15\n" +
+	"\x11ORDER_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"ORDER_NODE\x10\x01\x12\x10\n" +
+	"\fORDER_STRICT\x10\x02\"N\n" +
+	"\x05Dated\x12\x15\n" +
+	"\x11DATED_UNSPECIFIED\x10\x00\x12\r\n" +
+	"\tDATED_DAY\x10\x01\x12\x0f\n" +
+	"\vDATED_MONTH\x10\x02\x12\x0e\n" +
+	"\n" +
+	"DATED_YEAR\x10\x03B\b\n" +
 	"\x06_nodesB\t\n" +
 	"\a_layoutB\f\n" +
 	"\n" +
@@ -615,32 +760,36 @@ func file_firn_v1_definition_proto_rawDescGZIP() []byte {
 	return file_firn_v1_definition_proto_rawDescData
 }
 
-var file_firn_v1_definition_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_firn_v1_definition_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_firn_v1_definition_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_firn_v1_definition_proto_goTypes = []any{
 	(Definition_Attach)(0),        // 0: firn.v1.Definition.Attach
 	(Definition_Kind)(0),          // 1: firn.v1.Definition.Kind
-	(*Definition)(nil),            // 2: firn.v1.Definition
-	(*Allocation)(nil),            // 3: firn.v1.Allocation
-	(*Conflict)(nil),              // 4: firn.v1.Conflict
-	(*Difference)(nil),            // 5: firn.v1.Difference
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
+	(Definition_Order)(0),         // 2: firn.v1.Definition.Order
+	(Definition_Dated)(0),         // 3: firn.v1.Definition.Dated
+	(*Definition)(nil),            // 4: firn.v1.Definition
+	(*Allocation)(nil),            // 5: firn.v1.Allocation
+	(*Conflict)(nil),              // 6: firn.v1.Conflict
+	(*Difference)(nil),            // 7: firn.v1.Difference
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
 }
 var file_firn_v1_definition_proto_depIdxs = []int32{
-	3, // 0: firn.v1.Definition.allocation:type_name -> firn.v1.Allocation
-	6, // 1: firn.v1.Definition.epoch:type_name -> google.protobuf.Timestamp
-	7, // 2: firn.v1.Definition.tick:type_name -> google.protobuf.Duration
-	0, // 3: firn.v1.Definition.attach:type_name -> firn.v1.Definition.Attach
-	7, // 4: firn.v1.Definition.window:type_name -> google.protobuf.Duration
-	1, // 5: firn.v1.Definition.kind:type_name -> firn.v1.Definition.Kind
-	2, // 6: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
-	5, // 7: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	5,  // 0: firn.v1.Definition.allocation:type_name -> firn.v1.Allocation
+	8,  // 1: firn.v1.Definition.epoch:type_name -> google.protobuf.Timestamp
+	9,  // 2: firn.v1.Definition.tick:type_name -> google.protobuf.Duration
+	0,  // 3: firn.v1.Definition.attach:type_name -> firn.v1.Definition.Attach
+	9,  // 4: firn.v1.Definition.window:type_name -> google.protobuf.Duration
+	1,  // 5: firn.v1.Definition.kind:type_name -> firn.v1.Definition.Kind
+	2,  // 6: firn.v1.Definition.order:type_name -> firn.v1.Definition.Order
+	3,  // 7: firn.v1.Definition.dated:type_name -> firn.v1.Definition.Dated
+	4,  // 8: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
+	7,  // 9: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_definition_proto_init() }
@@ -658,7 +807,7 @@ func file_firn_v1_definition_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_definition_proto_rawDesc), len(file_firn_v1_definition_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      4,
 			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,

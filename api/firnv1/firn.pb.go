@@ -529,7 +529,7 @@ type DecodeResponse struct {
 	// The ID.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// When the ID was made: the beginning of its tick. Absent: the ID is the number of a counter, which has no time, and none of
-	// the fields below but text.
+	// the fields below but text and those of a date.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// The tick, since the epoch of the sequencer's layout.
 	Tick int64 `protobuf:"varint,3,opt,name=tick,proto3" json:"tick,omitempty"`
@@ -545,7 +545,11 @@ type DecodeResponse struct {
 	Text string `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`
 	// No member of the cluster ever had the node ID, as far as the server has read the log: the ID is of another cluster, or was
 	// made before the sequencer was created. False: one had it, or that is unknown.
-	NeverHeld     bool `protobuf:"varint,9,opt,name=never_held,json=neverHeld,proto3" json:"never_held,omitempty"`
+	NeverHeld bool `protobuf:"varint,9,opt,name=never_held,json=neverHeld,proto3" json:"never_held,omitempty"`
+	// The date with which the number of a dated counter begins: 2026-11-26, 2026-11 or 2026.
+	Date string `protobuf:"bytes,10,opt,name=date,proto3" json:"date,omitempty"`
+	// The number in that date.
+	Number        int64 `protobuf:"varint,11,opt,name=number,proto3" json:"number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -643,6 +647,20 @@ func (x *DecodeResponse) GetNeverHeld() bool {
 	return false
 }
 
+func (x *DecodeResponse) GetDate() string {
+	if x != nil {
+		return x.Date
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 var File_firn_v1_firn_proto protoreflect.FileDescriptor
 
 const file_firn_v1_firn_proto_rawDesc = "" +
@@ -675,7 +693,7 @@ const file_firn_v1_firn_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\x03B\x020\x01R\x02id\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1d\n" +
 	"\x02as\x18\x04 \x01(\x0e2\r.firn.v1.FormR\x02as\x12!\n" +
-	"\x04form\x18\x05 \x01(\x0e2\r.firn.v1.FormR\x04form\"\x84\x02\n" +
+	"\x04form\x18\x05 \x01(\x0e2\r.firn.v1.FormR\x04form\"\xb4\x02\n" +
 	"\x0eDecodeResponse\x12\x12\n" +
 	"\x02id\x18\x01 \x01(\x03B\x020\x01R\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
@@ -688,7 +706,10 @@ const file_firn_v1_firn_proto_rawDesc = "" +
 	"\bsequence\x18\a \x01(\x03R\bsequence\x12\x12\n" +
 	"\x04text\x18\b \x01(\tR\x04text\x12\x1d\n" +
 	"\n" +
-	"never_held\x18\t \x01(\bR\tneverHeld*\xa2\x01\n" +
+	"never_held\x18\t \x01(\bR\tneverHeld\x12\x12\n" +
+	"\x04date\x18\n" +
+	" \x01(\tR\x04date\x12\x1a\n" +
+	"\x06number\x18\v \x01(\x03B\x020\x01R\x06number*\xa2\x01\n" +
 	"\x04Form\x12\x14\n" +
 	"\x10FORM_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fFORM_DECIMAL\x10\x01\x12\f\n" +

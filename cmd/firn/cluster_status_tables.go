@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
@@ -201,7 +200,7 @@ func sequencerTable(sequencers []calls.StatusSequencer) string {
 		if s.Given != nil {
 			rate = console.Number(*s.Given)
 		}
-		if s.Definition.Kind == cluster.Counter {
+		if s.Definition.Claimed() {
 			rows = append(rows, []string{console.Shown(s.Name), "-", "-", rate, "-", "counter"})
 			continue
 		}

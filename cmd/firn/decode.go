@@ -350,7 +350,11 @@ func (d *decoder) printRow(v decoded) error {
 	}
 	d.rows++
 	if v.Made == nil {
-		return d.printf("%s", console.Row(d.columns, []string{v.IDStr, v.Kind.String()}))
+		row := []string{v.IDStr, v.Kind.String()}
+		if v.Date != "" {
+			row = append(row, v.Date, strconv.FormatInt(v.Number, 10))
+		}
+		return d.printf("%s", console.Row(d.columns, row))
 	}
 	values := []string{v.IDStr, v.Time, strconv.FormatInt(v.NodeID, 10)}
 	if d.sequencer.Layout.DatacenterBits > 0 {
@@ -370,7 +374,12 @@ func scatteredText(scattered bool) string {
 // partsColumns are wide enough for every ID of the sequencer, so that rows can be printed as they come.
 func partsColumns(q idtext.Sequencer) []console.Column {
 	if q.Kind == cluster.Counter {
-		return []console.Column{{Head: "ID", Width: len(firn.MaxID.String()), Right: true}, {Head: "KIND"}}
+		columns := []console.Column{{Head: "ID", Width: len(firn.MaxID.String()), Right: true}, {Head: "KIND"}}
+		if q.Dated.Every != 0 {
+			columns = append(columns, console.Column{Head: "DATE", Width: len("2026-11-26")},
+				console.Column{Head: "NUMBER", Width: q.Dated.Digits, Right: true})
+		}
+		return columns
 	}
 	l := q.Layout
 	digits := func(bits int) int { return len(strconv.FormatUint(1<<bits-1, 10)) }

@@ -21,6 +21,7 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/httpapi"
+	"github.com/firn-id/firn/sequencer"
 )
 
 const createHelp = `Create creates a sequencer, and shows it. Its definition never changes:
@@ -35,9 +36,15 @@ explicit, only firn sequencer attach does.
 Unneeded node bits go to the sequence: fewer nodes make more IDs each.
 
 With --kind counter, the IDs are the numbers 1, 2, 3 and so on. Each node that is
-asked for some reserves a block of them. With --exact, the numbers ascend over
-all nodes, and each answer waits for the store. Of the flags for IDs, a counter
-takes only --after, --max, --exact and --prefix.`
+asked for some reserves a block of them. With --dated, they begin with a date:
+20261126000123 is number 123 of 26 November 2026. Of the flags for IDs, a
+counter takes only --order, --after, --max, --dated, --digits, --zone and
+--prefix.
+
+With --order strict, an ID is greater than all that anybody was given before the
+call began, whatever nodes and clocks do. Each answer waits for the store. The
+IDs have a time and no node ID: of the flags for IDs, only --layout, --epoch,
+--tick, --after and --prefix go with it.`
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
@@ -45,7 +52,9 @@ const createExamples = `  firn sequencer create orders
   firn sequencer create ledger --nodes 1 --attach explicit --window 2s
   firn sequencer create tweets --layout twitter --after 1541815603606036480
   firn sequencer create users-2 --prefix usr --scattered
-  firn sequencer create invoices --kind counter --prefix inv`
+  firn sequencer create invoices --kind counter --prefix inv
+  firn sequencer create receipts --kind counter --dated day --zone Europe/Berlin
+  firn sequencer create events --order strict`
 
 const randomStartHelp = "begin each tick's sequence at a random\n" +
 	"number: at low rates the IDs are then not all divisible by 4096, and\n" +
@@ -62,7 +71,8 @@ type createOptions struct {
 	nodeLowest bool
 	after      firn.ID
 	max        firn.ID // of a counter; 0: firn.MaxID
-	exact      bool    // of a counter
+	order      cluster.Order
+	dated      sequencer.Dated // of a counter
 	attach     cluster.AttachPolicy
 	window     time.Duration // 0: that of each node
 	prefix     string        // empty: none
@@ -97,8 +107,14 @@ func (p *program) createCommand() *cobra.Command {
 		firn.Parse)
 	setting.Add(flags, &o.max, "max", "number", "",
 		"the greatest number of a counter (default: 9223372036854775807)", parseMax)
-	setting.Bool(flags, &o.exact, "exact",
-		"have the numbers of a counter ascend over all nodes; each answer\nthen waits for the store")
+	setting.Add(flags, &o.order, "order", "order", "node",
+		"what their order says: node, the IDs of one node ascend, and others\nas well as clocks agree; or strict, a later call gets a greater ID,\n"+
+			"and each answer waits for the store", parseOrder)
+	setting.Add(flags, &o.dated.Every, "dated", "date", "",
+		"begin the numbers of a counter with a date that changes each day,\nmonth or year", parseEvery)
+	setting.Number(flags, &o.dated.Digits, "digits", "", 1, "how many digits follow the date")
+	setting.Text(flags, &o.dated.Zone, "zone", "name",
+		"the time zone of the date, such as Europe/Berlin (default: UTC)")
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand",
 		"what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
 	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow,
@@ -115,6 +131,10 @@ func (p *program) createCommand() *cobra.Command {
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("kind",
 		cobra.FixedCompletions([]string{"snowflake", "counter"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("order",
+		cobra.FixedCompletions([]string{"node", "strict"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("dated",
+		cobra.FixedCompletions([]string{"day", "month", "year"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("attach",
 		cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("allocation",
@@ -154,31 +174,50 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 		if flags.Changed("max") {
 			return usagef("--max goes with --kind counter; other IDs end with the time of their layout")
 		}
-		if flags.Changed("exact") {
-			return usagef("--exact goes with --kind counter; other IDs ascend as well as the nodes' clocks agree")
+		for _, name := range []string{"dated", "digits", "zone"} {
+			if flags.Changed(name) {
+				return usagef("--%s goes with --kind counter; other IDs have a time already", name)
+			}
 		}
+	}
+	if o.dated.Every == 0 && (flags.Changed("digits") || flags.Changed("zone")) {
+		return usagef("--digits and --zone go with --dated")
+	}
+	if o.kind == cluster.Snowflake && o.order == cluster.OrderNode {
 		return nil
 	}
 	for _, name := range []string{
-		"nodes", "allocation", "layout", "epoch", "tick", "node-lowest", "attach", "window", "scattered",
-		"random-start",
+		"nodes", "allocation", "node-lowest", "attach", "window", "scattered", "random-start", "layout", "epoch", "tick",
 	} {
-		if flags.Changed(name) {
-			return usagef("--%s does not go with --kind counter; a counter takes only --after, --max, --exact "+
-				"and --prefix", name)
+		switch {
+		case !flags.Changed(name):
+		case o.kind == cluster.Counter:
+			return usagef("--%s does not go with --kind counter; a counter takes only --order, --after, --max, --dated, "+
+				"--digits, --zone and --prefix", name)
+		case name != "layout" && name != "epoch" && name != "tick":
+			return usagef("--%s does not go with --order strict, whose IDs have no node ID; want only --layout, --epoch, "+
+				"--tick, --after and --prefix", name)
 		}
 	}
 	return nil
 }
 
+// counter is what the flags say of a counter.
+func (o createOptions) counter() (cluster.Definition, error) {
+	d := cluster.Definition{Kind: o.kind, Order: o.order, After: o.after, Max: o.max, Dated: o.dated, Prefix: o.prefix}
+	if d.Dated.Every != 0 && d.Dated.Digits == 0 {
+		d.Dated.Digits = 6
+	}
+	if err := d.Validate(); err != nil {
+		return d, usageError{err}
+	}
+	return d, nil
+}
+
 // definition is what the flags say.
 func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 	if o.kind == cluster.Counter {
-		d := cluster.Definition{Kind: o.kind, After: o.after, Max: o.max, Exact: o.exact, Prefix: o.prefix}
-		if err := d.Validate(); err != nil {
-			return d, usageError{err}
-		}
-		return d, nil
+		return o.counter()
 	}
 	l, err := o.layout.chosen()
 	if err != nil {
@@ -196,7 +235,14 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 	if err := l.Validate(); err != nil {
 		return cluster.Definition{}, usageError{err}
 	}
-	d := cluster.Define(l)
+	d := cluster.Definition{Layout: l, Order: o.order, After: o.after, Prefix: o.prefix}
+	if o.order == cluster.OrderStrict {
+		if err := d.Validate(); err != nil {
+			return d, usageError{err}
+		}
+		return d, nil
+	}
+	d = cluster.Define(l)
 	d.Allocation, d.After, d.Attach, d.Window = o.allocation, o.after, o.attach, o.window
 	d.Prefix, d.Scattered, d.RandomStart = o.prefix, o.scattered, o.random
 	if o.nodes != 0 {
@@ -214,6 +260,22 @@ func parseKind(text string) (kind cluster.Kind, err error) {
 		err = fmt.Errorf("%.40q is not right; want snowflake or counter", text)
 	}
 	return kind, err
+}
+
+// parseOrder reads what the order of the IDs says.
+func parseOrder(text string) (order cluster.Order, err error) {
+	if order.UnmarshalText([]byte(text)) != nil {
+		err = fmt.Errorf("%.40q is not right; want node or strict", text)
+	}
+	return order, err
+}
+
+// parseEvery reads how often a date changes.
+func parseEvery(text string) (every sequencer.Every, err error) {
+	if text != "" && (every.UnmarshalText([]byte(text)) != nil || every == 0) {
+		err = fmt.Errorf("%.40q is not right; want day, month or year", text)
+	}
+	return every, err
 }
 
 // parseMax reads the greatest number of a counter.
@@ -263,14 +325,16 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 	layout := ""
 	if d.Kind == cluster.Snowflake {
 		l := d.IDLayout()
-		s.Capacity, s.Free, s.Allocation = d.Capacity(), new(d.Capacity()), &d.Allocation
-		s.Until, s.Rate, layout = calls.Until(l), l.Rate(), l.String()
+		s.Until, layout = calls.Until(l), l.String()
+		if !d.Claimed() {
+			s.Capacity, s.Free, s.Allocation, s.Rate = d.Capacity(), new(d.Capacity()), &d.Allocation, l.Rate()
+		}
 	}
 	if asJSON {
 		return p.printf("%s\n", marshal(struct {
 			Name       string             `json:"name"`
 			Definition cluster.Definition `json:"definition"`
-			Layout     string             `json:"layout,omitempty"` // of its IDs; a counter has none, nor what follows
+			Layout     string             `json:"layout,omitempty"` // of its IDs; a counter has none
 			Capacity   int64              `json:"capacity,omitzero"`
 			Until      time.Time          `json:"until,omitzero"`
 			Rate       float64            `json:"rate,omitzero"`

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/ops/console"
 	"github.com/firn-id/firn/internal/ops/remote"
@@ -111,7 +110,7 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 
 // holdersText shows which nodes hold the node IDs of a sequencer.
 func holdersText(ctx context.Context, ask remote.Client, name string, s calls.StatusSequencer) (string, error) {
-	if s.Definition.Kind == cluster.Counter {
+	if s.Definition.Claimed() {
 		return name + " is a counter\n", nil
 	}
 	var nodes calls.Owners

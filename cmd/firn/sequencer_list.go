@@ -73,7 +73,7 @@ func (p *program) listTable(all []calls.StatusSequencer) string {
 	}
 	var rows [][]string
 	for _, s := range all {
-		if s.Definition.Kind == cluster.Counter {
+		if s.Definition.Claimed() {
 			rows = append(rows, []string{
 				console.Shown(s.Name), "-", "-", "-", "-", "counter", "-", "-", console.ShownText(hereText(s)),
 			})
@@ -108,7 +108,7 @@ func allocationOf(s calls.StatusSequencer) cluster.Allocation {
 
 // hereText is the state of the asked server in a sequencer. In a counter every node can give numbers.
 func hereText(s calls.StatusSequencer) string {
-	if s.Definition.Kind == cluster.Counter && s.Here.State == "none" {
+	if s.Definition.Claimed() && s.Here.State == "none" {
 		return "no numbers yet"
 	}
 	return s.Here.String()

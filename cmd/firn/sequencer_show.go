@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -39,7 +40,7 @@ func (p *program) showCommand() *cobra.Command {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var s calls.StatusSequencer
 			return p.show(ctx, ask, remote.SequencerPath(args[0], ""), &s, o.json, func() string {
-				if s.Definition.Kind == cluster.Counter {
+				if s.Definition.Claimed() {
 					return sequencerText(s)
 				}
 				return sequencerText(s) + sections(nodeTable([]calls.StatusSequencer{s}))
@@ -74,12 +75,17 @@ func definitionLines(s calls.StatusSequencer) [][2]string {
 	lines := [][2]string{
 		{"sequencer", console.Shown(s.Name)},
 		{"layout", l.String()},
-		{"nodes", nodesText(s)},
-		{"IDs", fmt.Sprintf("%s a second under each node ID, %s in each tick", console.Number(s.Rate),
-			console.Number(math.Ldexp(1, l.SequenceBits)))},
-		{"numbers", numbersText(idBits(s.Definition))},
-		{"until", moment(s.Until) + timeLeft(time.Until(s.Until))},
 	}
+	if s.Definition.Claimed() {
+		lines = append(lines, orderLine)
+	} else {
+		lines = append(lines, [2]string{"nodes", nodesText(s)},
+			[2]string{"IDs", fmt.Sprintf("%s a second under each node ID, %s in each tick", console.Number(s.Rate),
+				console.Number(math.Ldexp(1, l.SequenceBits)))})
+	}
+	lines = append(lines,
+		[2]string{"numbers", numbersText(idBits(s.Definition))},
+		[2]string{"until", moment(s.Until) + timeLeft(time.Until(s.Until))})
 	if after := s.Definition.After; after != 0 {
 		lines = append(lines, [2]string{"after", after.String()})
 	}
@@ -102,6 +108,8 @@ func definitionLines(s calls.StatusSequencer) [][2]string {
 	return lines
 }
 
+var orderLine = [2]string{"order", "strict: each ID is greater than all that were given before"}
+
 // counterLines is definitionLines of a counter.
 func counterLines(s calls.StatusSequencer) [][2]string {
 	d := s.Definition
@@ -109,9 +117,14 @@ func counterLines(s calls.StatusSequencer) [][2]string {
 	if d.After != 0 {
 		lines = append(lines, [2]string{"after", d.After.String()})
 	}
-	lines = append(lines, [2]string{"max", d.Last().String()})
-	if d.Exact {
-		lines = append(lines, [2]string{"exact", "yes"})
+	if dated := d.Dated; dated.Every != 0 {
+		lines = append(lines, [2]string{"dated", fmt.Sprintf("%v, then %d digits", dated.Every, dated.Digits)},
+			[2]string{"zone", cmp.Or(dated.Zone, "UTC")})
+	} else {
+		lines = append(lines, [2]string{"max", d.Last().String()})
+	}
+	if d.Order == cluster.OrderStrict {
+		lines = append(lines, orderLine)
 	}
 	if d.Prefix != "" {
 		lines = append(lines, [2]string{"prefix", d.Prefix})

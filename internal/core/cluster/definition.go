@@ -31,6 +31,9 @@ type (
 	// Range is sequencer.Range.
 	Range = sequencer.Range
 
+	// Order is sequencer.Order.
+	Order = sequencer.Order
+
 	// Region is sequencer.Region.
 	Region = sequencer.Region
 )

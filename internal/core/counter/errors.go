@@ -43,6 +43,20 @@ func (e *AheadError) Error() string {
 // Reason returns the code of the error.
 func (*AheadError) Reason() string { return "clock" }
 
+// SmallerError is returned when a definition would give numbers that are not above all before.
+type SmallerError struct {
+	After int64 // the greatest number before
+	Last  int64 // the greatest that there is now
+}
+
+func (e *SmallerError) Error() string {
+	return fmt.Sprintf("its numbers would have to exceed %d, and those of the present time end at %d; want another name, "+
+		"or a date or layout whose numbers are greater", e.After, e.Last)
+}
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*SmallerError) Reason() string { return "refused" }
+
 // LostError is returned after the store has lost data, until an operator resumes the counter.
 type LostError struct {
 	Last int64 // the greatest number that is known to be reserved, here or in the store

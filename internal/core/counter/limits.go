@@ -26,6 +26,7 @@ type Rule struct {
 	limits func(now time.Time, reserved int64) Limits
 	expiry func(number int64) int64 // until when it may be given, in Unix nanoseconds; nil: for ever
 	strict bool                     // blocks have as many numbers as callers wait for, see Queue
+	timed  bool
 }
 
 // RuleOf returns the rule of a definition whose IDs are claimed. Numbers that are dated are those of the date, or of
@@ -33,7 +34,7 @@ type Rule struct {
 // present tick, or the next ones that nobody has reserved, until Tolerance. An error is returned when this machine does
 // not know the zone.
 func RuleOf(d sequencer.Definition) (Rule, error) {
-	r := Rule{strict: d.Order == sequencer.OrderStrict}
+	r := Rule{strict: d.Order == sequencer.OrderStrict, timed: d.Kind != sequencer.Counter || d.Dated != (sequencer.Dated{})}
 	switch {
 	case d.Dated != (sequencer.Dated{}):
 		where, err := d.Dated.Location()
@@ -54,6 +55,9 @@ func RuleOf(d sequencer.Definition) (Rule, error) {
 
 // Limits says which numbers may be claimed at an instant, where this is the greatest reserved one.
 func (r Rule) Limits(now time.Time, reserved int64) Limits { return r.limits(now, reserved) }
+
+// Timed reports whether the numbers have a date or a time.
+func (r Rule) Timed() bool { return r.timed }
 
 func datedLimits(d sequencer.Definition, where *time.Location, now time.Time, reserved int64) Limits {
 	first, last, until := d.Dated.At(now, where)

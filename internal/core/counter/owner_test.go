@@ -338,7 +338,7 @@ func TestNumbersEndAtTheMaximum(t *testing.T) {
 		a := p.party("a")
 		a.wants(2, 8, 9)
 		err := a.Claim(t.Context())
-		const want = "the counter ends at 9, and has fewer numbers left than were asked for"
+		const want = "the numbers end at 9, and fewer are left than were asked for"
 		if err == nil || err.Error() != want || reason.Of(err) != "exhausted" {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -509,7 +509,7 @@ func TestACounterIsFoundedOnce(t *testing.T) {
 			t.Errorf("%v, want that one without a record is lost", err)
 		}
 		for range 2 {
-			if err := Found(t.Context(), a.client, key); err != nil {
+			if err := Found(t.Context(), a.client, key, p.rule(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			a.take(2)

@@ -21,6 +21,7 @@ type Counter struct {
 	m          *Member
 	name       string
 	definition cluster.Definition
+	rule       counter.Rule
 	ensured    bool // EnsureCounter was called: the member creates it again after the store lost data
 
 	created atomic.Int64                  // position in the log; 0: unknown, after the store lost data
@@ -42,7 +43,7 @@ const lostEvery = time.Second
 //
 // The errors are those of EnsureSequencer, and a *KindError when a sequencer of another kind had the name.
 func (m *Member) EnsureCounter(ctx context.Context, name string, d cluster.Definition) (*Counter, error) {
-	if err := mustBe(name, d, cluster.Counter); err != nil {
+	if err := mustBe(name, d, true); err != nil {
 		return nil, err
 	}
 	v, _, err := m.create(ctx, name, d, false)
@@ -61,7 +62,7 @@ func (m *Member) OpenCounter(ctx context.Context, name string) (*Counter, error)
 	}
 	v, err := m.find(ctx, name)
 	if err == nil {
-		err = mustBe(name, v.Definition(), cluster.Counter)
+		err = mustBe(name, v.Definition(), true)
 	}
 	if err != nil {
 		return nil, err
@@ -86,6 +87,10 @@ func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Count
 		c.end(ErrDestroyed) // this may be known here before the player notes it
 	}
 	c := &Counter{m: m, name: name, definition: v.Definition(), ensured: ensured, wake: make(chan struct{}, 1)}
+	var err error
+	if c.rule, err = counter.RuleOf(c.definition); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
 	c.created.Store(v.Created())
 	c.ctx, c.end = context.WithCancelCause(m.serving)
 	c.renew()
@@ -99,10 +104,8 @@ func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Count
 
 // renew gives it an owner that knows nothing yet.
 func (c *Counter) renew() {
-	d := c.definition
 	c.owner.Store(counter.NewOwner(counter.Config{
-		Store: c.m.store, Key: counter.Key(c.name),
-		Limits: counter.Limits{After: int64(d.After), Last: int64(d.Last())}, Pace: c.m.options.Pace, Exact: d.Exact,
+		Store: c.m.store, Key: counter.Key(c.name), Rule: c.rule, Pace: c.m.options.Pace, Clock: c.m.clock.Now,
 	}))
 }
 
@@ -301,6 +304,9 @@ func (c *Counter) claim(ctx context.Context) error {
 		o.Told()
 	}
 	err := c.open(ctx)
+	if err == nil && c.rule.Timed() {
+		err = c.m.judged().err() // a wrong date would keep others from giving numbers
+	}
 	if err == nil {
 		err = o.Claim(ctx, c.guard)
 	}
@@ -323,6 +329,11 @@ func (c *Counter) open(ctx context.Context) error {
 		return errLostData
 	case c.guard.Key != "" && c.guarded == losses:
 		return nil
+	}
+	if c.rule.Timed() {
+		if err := c.m.checkClock(ctx); err != nil {
+			return err
+		}
 	}
 	_, at, err := c.m.changeGeneration(ctx, c.name, func(i generation, _ store.Condition) (generation, bool, error) {
 		if err := i.checkKind(c.name, c.definition); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/retry"
-	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/store"
 )
@@ -137,7 +136,7 @@ func (m *Member) CounterRecord(ctx context.Context, name string) (v counter.View
 func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
 	v, err := m.latest(ctx, name)
 	if err == nil {
-		err = mustBe(name, v.Definition(), cluster.Counter)
+		err = mustBe(name, v.Definition(), true)
 	}
 	if err != nil {
 		return err

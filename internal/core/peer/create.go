@@ -20,7 +20,7 @@ import (
 // stay too small for long, firn.ErrLifetime when the layout's time is over or has not begun, and other errors when the
 // definition is not valid, or when ctx or the member has ended.
 func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
-	if err := mustBe(name, d, cluster.Snowflake); err != nil {
+	if err := mustBe(name, d, false); err != nil {
 		return nil, err
 	}
 	v, _, err := m.create(ctx, name, d, false)
@@ -195,9 +195,13 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 		switch {
 		case err != nil:
 			return err
-		case d.Kind == cluster.Counter && founds:
-			return counter.Found(ctx, m.store, counter.Key(name))
-		case d.Kind == cluster.Counter:
+		case d.Claimed() && founds:
+			rule, err := counter.RuleOf(d)
+			if err == nil {
+				err = counter.Found(ctx, m.store, counter.Key(name), rule, m.now())
+			}
+			return err
+		case d.Claimed():
 			return nil
 		}
 		horizon, _, err := m.horizons(ctx, name)
@@ -211,7 +215,7 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 
 // attach has the player attach the member to this sequencer.
 func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (*Sequencer, error) {
-	if err := mustBe(name, v.Definition(), cluster.Snowflake); err != nil {
+	if err := mustBe(name, v.Definition(), false); err != nil {
 		return nil, err
 	}
 	if err := m.options.ValidateFor(name, v.Definition()); err != nil {

@@ -98,27 +98,40 @@ func (e *RegionError) Error() string {
 // one.
 type KindError struct {
 	Name       string
-	Is, Wanted cluster.Kind
-	Destroyed  bool // it was
+	Is, Wanted string // such as "counter" or "snowflake in strict order"
+	Claimed    bool   // members claim its IDs, without node IDs
+	Destroyed  bool   // it was
 }
 
 func (e *KindError) Error() string {
 	if e.Destroyed {
-		return fmt.Sprintf("the sequencer %q that was destroyed was a %v, and this one is a %v: an ID could come "+
-			"again; want another name", e.Name, e.Is, e.Wanted)
+		return fmt.Sprintf("the sequencer %q that was destroyed was a %s, and this one is a %s: an ID could come again; "+
+			"want another name", e.Name, e.Is, e.Wanted)
 	}
-	return fmt.Sprintf("the sequencer %q is a %v; want a %v", e.Name, e.Is, e.Wanted)
+	return fmt.Sprintf("the sequencer %q is a %s; want a %s", e.Name, e.Is, e.Wanted)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.
 func (*KindError) Reason() string { return "refused" }
 
-// mustBe returns a *KindError when a sequencer is not of a kind.
-func mustBe(name string, d cluster.Definition, wanted cluster.Kind) error {
-	if d.Kind != wanted {
-		return &KindError{Name: name, Is: d.Kind, Wanted: wanted}
+// kindOf returns what tells the IDs of a definition from others of the same name.
+func kindOf(d cluster.Definition) string {
+	if d.Kind == cluster.Snowflake && d.Claimed() {
+		return "snowflake in strict order"
 	}
-	return nil
+	return d.Kind.String()
+}
+
+// mustBe returns a *KindError when the IDs of a sequencer are claimed and must not be, or the other way round.
+func mustBe(name string, d cluster.Definition, claimed bool) error {
+	if d.Claimed() == claimed {
+		return nil
+	}
+	e := &KindError{Name: name, Is: kindOf(d), Wanted: "snowflake", Claimed: d.Claimed()}
+	if claimed {
+		e.Wanted = "counter, or one in strict order"
+	}
+	return e
 }
 
 // EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and

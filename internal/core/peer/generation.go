@@ -61,8 +61,10 @@ func (i generation) is(created int64, d cluster.Definition) bool {
 
 // checkKind returns a *KindError when a sequencer of another kind had the name: the IDs of the two could be equal.
 func (i generation) checkKind(name string, d cluster.Definition) error {
-	if i.Created != 0 && i.Definition.Kind != d.Kind {
-		return &KindError{Name: name, Is: i.Definition.Kind, Wanted: d.Kind, Destroyed: true}
+	if i.Created != 0 && kindOf(i.Definition) != kindOf(d) {
+		return &KindError{
+			Name: name, Is: kindOf(i.Definition), Wanted: kindOf(d), Claimed: i.Definition.Claimed(), Destroyed: true,
+		}
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	if err != nil {
 		return fmt.Errorf("the sequencer %q in the region %v: %w", name, o.Region, err)
 	}
-	if d.Kind == cluster.Counter {
+	if d.Claimed() {
 		return nil // which has no node IDs to wish for
 	}
 	if r := o.wish(name, d); r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {

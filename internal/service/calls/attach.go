@@ -85,7 +85,7 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 		if err != nil {
 			return nil, err
 		}
-		if q.Definition().Kind == cluster.Counter {
+		if q.Definition().Claimed() {
 			return s.open(ctx, name)
 		}
 		return nil, &detachedError{name, forbidden}
@@ -93,7 +93,7 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 	q, err := s.attachTo(ctx, name, s.member.AttachOnDemand)
 	other, isOther := errors.AsType[*peer.KindError](err)
 	switch {
-	case isOther && other.Is == cluster.Counter:
+	case isOther && other.Claimed:
 		return s.open(ctx, name)
 	case errors.Is(err, peer.ErrExplicit):
 		return nil, &detachedError{name, peer.ErrExplicit}

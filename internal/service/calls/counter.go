@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -53,7 +54,7 @@ func (s *Service) countings() map[string]peer.Counting {
 // counters finds counters that have stopped since the store has lost data, and those whose numbers end.
 func (p *problems) counters() {
 	for _, q := range p.status.Sequencers {
-		if !q.isCounter() {
+		if !q.Definition.Claimed() {
 			continue
 		}
 		var of []string // members
@@ -63,10 +64,14 @@ func (p *problems) counters() {
 				of, lost, reserved = append(of, m.ID), lost || is.Lost, max(reserved, int64(is.Reserved))
 			}
 		}
-		after, last := int64(q.Definition.After), int64(q.Definition.Last())
-		left := last - max(reserved, after)
+		rule, err := counter.RuleOf(q.Definition)
+		if err != nil {
+			continue
+		}
+		l := rule.Limits(p.status.At, reserved)
+		left := l.Last - max(reserved, l.After)
 		one := Problem{Level: Failing, Kind: CounterProblem, Sequencers: []string{q.Name}, Members: of}
-		switch used := 1 - float64(left)/float64(last-after); {
+		switch used := 1 - float64(left)/float64(l.Last-l.After); {
 		case lost:
 			one.Effect = "Nobody gets numbers of " + q.Name
 			one.Cause = fmt.Sprintf("the store has lost data, so that numbers could come again; the "+
@@ -74,12 +79,14 @@ func (p *problems) counters() {
 			one.Do = fmt.Sprintf("Find the greatest number that anybody was given, N, and run firn sequencer "+
 				"resume %s "+
 				"--after N.", q.Name)
-		case left == 0:
-			one.Effect = q.Name + " has no numbers left but those that nodes have reserved"
-			one.Cause = fmt.Sprintf("all up to %d, its maximum, are reserved", last)
+		case q.Definition.Kind != cluster.Counter:
+			continue // their number is that of a layout, see sequencers
+		case left <= 0:
+			one.Effect = q.Name + " has no numbers left" + until(l) + " but those that nodes have reserved"
+			one.Cause = fmt.Sprintf("all up to %d, the greatest, are reserved", l.Last)
 		case used >= 0.8:
-			one.Level, one.Effect = Warning, fmt.Sprintf("%s has %d numbers left", q.Name, left)
-			one.Cause = fmt.Sprintf("%.0f %% of those up to %d, its maximum, are reserved", 100*used, last)
+			one.Level, one.Effect = Warning, fmt.Sprintf("%s has %d numbers left%s", q.Name, left, until(l))
+			one.Cause = fmt.Sprintf("%.0f %% of those up to %d, the greatest, are reserved", 100*used, l.Last)
 			if used >= 0.95 {
 				one.Level = Failing
 			}
@@ -88,6 +95,14 @@ func (p *problems) counters() {
 		}
 		p.addAbout(q.Name, one.Cause, one)
 	}
+}
+
+// until says for how long there are no more numbers than those of the limits, or nothing: for ever.
+func until(l counter.Limits) string {
+	if l.Until.IsZero() {
+		return ""
+	}
+	return " until " + l.Until.Format(time.RFC3339)
 }
 
 // ResumeCounter has a counter go on above a number, after its store has lost data.
@@ -128,8 +143,3 @@ type Count struct {
 	Reserved firn.ID `json:"reserved"` // the greatest number that any member has reserved, given or not; 0: none
 	Lost     bool    `json:"lost"`     // it gives no numbers, since the store has lost data, and until it is resumed
 }
-
-// isCounter reports whether a sequencer of the cluster's value is a counter.
-func isCounter(q cluster.Sequencer) bool { return q.Definition().Kind == cluster.Counter }
-
-func (s StatusSequencer) isCounter() bool { return s.Definition.Kind == cluster.Counter }

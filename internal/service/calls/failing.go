@@ -58,7 +58,7 @@ func (s *Service) noteFailed(ctx context.Context, name string, err error) {
 	if !lacksNodeID(ctx, err) || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
-	if q, ok := s.member.Value().Sequencer(name); ok && !isCounter(q) {
+	if q, ok := s.member.Value().Sequencer(name); ok && !q.Definition().Claimed() {
 		s.failing.note(name, time.Now())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/codes"
@@ -209,7 +208,7 @@ func (s *Service) fromHere(ctx context.Context, who *auth.Caller, name string, g
 // number.
 func rateOf(m Issuer) (nodes int, rate float64) {
 	d := m.Definition()
-	if d.Kind == cluster.Counter {
+	if d.Claimed() {
 		return 1, math.Inf(1)
 	}
 	nodes = max(len(m.NodeIDs()), 1)

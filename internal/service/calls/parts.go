@@ -8,14 +8,17 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/idtext"
+	"github.com/firn-id/firn/sequencer"
 )
 
 // Parts has the fields of an ID, as JSON.
 type Parts struct {
-	ID    int64        `json:"id"`
-	IDStr string       `json:"id_str"`
-	Kind  cluster.Kind `json:"kind,omitempty"` // of its sequencer; absent: snowflake
-	*Made              // nil: it is the number of a counter
+	ID     int64        `json:"id"`
+	IDStr  string       `json:"id_str"`
+	Kind   cluster.Kind `json:"kind,omitempty"` // of its sequencer; absent: snowflake
+	*Made               // nil: it is the number of a counter
+	Date   string       `json:"date,omitempty"`   // of a counter that is dated: 2026-11-26, 2026-11 or 2026
+	Number int64        `json:"number,omitempty"` // in that date
 	// no member ever had the node ID, as far as the server has read the log; false: one had, or that is unknown
 	NeverHeld bool   `json:"never_held,omitempty"`
 	Text      string `json:"text,omitempty"` // the ID in the form that the caller has asked for; empty: in none
@@ -39,7 +42,7 @@ var lastTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 // the layout, or when its time is after the year 9999.
 func Decode(q idtext.Sequencer, id firn.ID) (Parts, error) {
 	if q.Kind == cluster.Counter {
-		return Parts{ID: int64(id), IDStr: id.String(), Kind: q.Kind}, nil
+		return decodeNumber(q, id)
 	}
 	layout := q.Layout
 	p, err := layout.Decompose(q.Made(id))
@@ -59,6 +62,20 @@ func Decode(q idtext.Sequencer, id firn.ID) (Parts, error) {
 			Sequence: p.Sequence,
 		},
 	}, nil
+}
+
+func decodeNumber(q idtext.Sequencer, id firn.ID) (Parts, error) {
+	p := Parts{ID: int64(id), IDStr: id.String(), Kind: q.Kind}
+	if q.Dated == (sequencer.Dated{}) {
+		return p, nil
+	}
+	_, date, number, ok := q.Dated.Split(id, time.UTC)
+	if !ok {
+		return p, fmt.Errorf("%d is no number of the counter %q: it does not begin with a %v and end with %d digits from "+
+			"1", int64(id), q.Name, q.Dated.Every, q.Dated.Digits)
+	}
+	p.Date, p.Number = date, number
+	return p, nil
 }
 
 // tickTime is the text of the time at which a tick begins.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/sequencer"
@@ -219,7 +220,7 @@ func (p *problems) knows(id string) bool {
 // sequencers finds layouts whose time ends, and scarce node IDs.
 func (p *problems) sequencers() {
 	for _, q := range p.status.Sequencers {
-		if q.isCounter() {
+		if q.Definition.Kind == cluster.Counter {
 			continue
 		}
 		add := func(group string, one Problem) {

@@ -110,12 +110,15 @@ func describe(shares map[string]int64, name string, q cluster.Sequencer) StatusS
 	described := StatusSequencer{
 		Name: name, Definition: d, Created: q.Created(), Region: q.Region(), Here: Here{State: never},
 	}
-	if d.Kind == cluster.Counter {
+	if d.Kind != cluster.Counter {
+		described.Until = Until(d.IDLayout())
+	}
+	if d.Claimed() {
 		return described
 	}
 	free, allocation := q.Free(), q.Allocation()
 	described.Capacity, described.Free, described.Allocation = q.NodeIDs().Size(), &free, &allocation
-	described.Until, described.Rate = Until(d.IDLayout()), d.IDLayout().Rate()
+	described.Rate = d.IDLayout().Rate()
 	described.Nodes, described.Waiting = maps.Collect(q.Nodes()), q.Waiting()
 	described.Drained = slices.AppendSeq([]string{}, q.DrainedMembers())
 	if share, ok := shares[name]; ok {
@@ -198,7 +201,7 @@ func (s *Service) Sequencer(ctx context.Context, who *auth.Caller, name string) 
 	if err != nil {
 		return StatusSequencer{}, err
 	}
-	if isCounter(q) {
+	if q.Definition().Claimed() {
 		return s.counted(ctx, name)
 	}
 	return s.describe(name, q), nil

@@ -55,7 +55,7 @@ func TestTake(t *testing.T) {
 		{all, "invoices", 1, 4, codes.OK, ""},
 		{shop, "invoices", 2000, 0, codes.RateLimited, "allows 25 IDs per second"},
 		{shop, "invoices", 20, 24, codes.OK, ""},
-		{all, "invoices", 7, 0, codes.Exhausted, "the counter ends at 30"},
+		{all, "invoices", 7, 0, codes.Exhausted, "the numbers end at 30"},
 		{nil, "invoices", 1, 0, codes.Unauthenticated, ""},
 		{who("other"), "invoices", 1, 0, codes.Forbidden, ""},
 		{all, "invoices", 0, 0, codes.BadRequest, "count is 0; want a number from 1 to 100000"},

@@ -98,7 +98,7 @@ func (s *Service) Decode(ctx context.Context, who *auth.Caller, name string, d D
 	if err != nil {
 		return Parts{}, Input(err)
 	}
-	if known, ok := s.member.Value().Sequencer(name); ok && parts.Made != nil {
+	if known, ok := s.member.Value().Sequencer(name); ok && !known.Definition().Claimed() {
 		parts.NeverHeld = known.NeverHeld(parts.NodeID)
 	}
 	return parts, nil

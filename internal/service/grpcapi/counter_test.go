@@ -19,7 +19,7 @@ func TestLifeOfACounter(t *testing.T) {
 	all := newMembers(t, "a", "b")
 	a, b := all[0], all[1]
 	ctx := within(t)
-	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, After: 40, Max: 49, Prefix: "inv"}
+	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, Order: firnv1.Definition_ORDER_NODE, After: 40, Max: 49, Prefix: "inv"}
 	shown := func(what string, q *firnv1.Sequencer, err error) {
 		t.Helper()
 		if err != nil || q.GetCreated() < 1 || q.Until != nil || q.GetRate() != 0 || q.GetCapacity() != 0 ||
@@ -59,7 +59,7 @@ func TestLifeOfACounter(t *testing.T) {
 	}
 	_, err = b.ids.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: "invoices", Count: 3})
 	wants(t, "more than there are", err,
-		refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "the counter ends at 49"})
+		refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "the numbers end at 49"})
 
 	for _, r := range []*firnv1.DecodeRequest{
 		{Id: 41, Form: firnv1.Form_FORM_PREFIXED},
@@ -106,7 +106,7 @@ func TestResumeCounter(t *testing.T) {
 	store := memstore.NewService().Client("a")
 	r := newRig(t, new(servertest.Issuer), servertest.JoinOver(t, store), trusting)
 	ctx := within(t)
-	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, Max: 10_001}
+	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, Order: firnv1.Definition_ORDER_NODE, Max: 10_001}
 	if _, err := r.admin.CreateSequencer(ctx, &firnv1.CreateSequencerRequest{
 		Name: "invoices", Definition: definition,
 	}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
+	"github.com/firn-id/firn/sequencer"
 )
 
 // readDefinition reads a message. It does so by way of JSON, so that defaults and errors are the same there. An error
@@ -78,8 +79,11 @@ func putPlain(fields map[string]any, m *firnv1.Definition) error {
 	if m.GetMax() > 0 {
 		fields["max"] = m.GetMax()
 	}
-	if m.GetExact() {
-		fields["exact"] = true
+	if m.GetDigits() != 0 {
+		fields["digits"] = m.GetDigits()
+	}
+	if m.GetZone() != "" {
+		fields["zone"] = m.GetZone()
 	}
 	if m.GetPrefix() != "" {
 		fields["prefix"] = m.GetPrefix()
@@ -97,6 +101,22 @@ func putPlain(fields map[string]any, m *firnv1.Definition) error {
 				firnv1.Definition_ATTACH_ON_DEMAND, firnv1.Definition_ATTACH_EXPLICIT)
 		}
 		fields["attach"] = policy
+	}
+	if o := m.GetOrder(); o != firnv1.Definition_ORDER_UNSPECIFIED {
+		order, ok := orders[o]
+		if !ok {
+			return fmt.Errorf("order is %d; want node (%d) or strict (%d)", o, firnv1.Definition_ORDER_NODE,
+				firnv1.Definition_ORDER_STRICT)
+		}
+		fields["order"] = order
+	}
+	if d := m.GetDated(); d != firnv1.Definition_DATED_UNSPECIFIED {
+		every, ok := everies[d]
+		if !ok {
+			return fmt.Errorf("dated is %d; want day (%d), month (%d) or year (%d)", d, firnv1.Definition_DATED_DAY,
+				firnv1.Definition_DATED_MONTH, firnv1.Definition_DATED_YEAR)
+		}
+		fields["dated"] = every
 	}
 	if k := m.GetKind(); k != firnv1.Definition_KIND_UNSPECIFIED {
 		kind, ok := kinds[k]
@@ -117,6 +137,27 @@ var attachPolicies = map[firnv1.Definition_Attach]cluster.AttachPolicy{
 var kinds = map[firnv1.Definition_Kind]cluster.Kind{
 	firnv1.Definition_KIND_SNOWFLAKE: cluster.Snowflake,
 	firnv1.Definition_KIND_COUNTER:   cluster.Counter,
+}
+
+var orders = map[firnv1.Definition_Order]sequencer.Order{
+	firnv1.Definition_ORDER_NODE:   sequencer.OrderNode,
+	firnv1.Definition_ORDER_STRICT: sequencer.OrderStrict,
+}
+
+var everies = map[firnv1.Definition_Dated]sequencer.Every{
+	firnv1.Definition_DATED_DAY:   sequencer.EveryDay,
+	firnv1.Definition_DATED_MONTH: sequencer.EveryMonth,
+	firnv1.Definition_DATED_YEAR:  sequencer.EveryYear,
+}
+
+// messageOf returns the message of a value that one stands for; the zero one if there is none.
+func messageOf[M comparable, V comparable](values map[M]V, value V) (message M) {
+	for m, v := range values {
+		if v == value {
+			return m
+		}
+	}
+	return message
 }
 
 func put[T any](fields map[string]any, name string, value *T) {
@@ -142,28 +183,27 @@ func readAllocation(a *firnv1.Allocation) (cluster.Allocation, error) {
 func definitionMessage(d cluster.Definition) *firnv1.Definition {
 	if d.Kind == cluster.Counter {
 		return &firnv1.Definition{
-			Kind: firnv1.Definition_KIND_COUNTER, After: int64(d.After), Max: int64(d.Max), Exact: d.Exact,
-			Prefix: d.Prefix,
+			Kind: firnv1.Definition_KIND_COUNTER, After: int64(d.After), Max: int64(d.Max), Prefix: d.Prefix,
+			Order: messageOf(orders, d.Order), Dated: messageOf(everies, d.Dated.Every),
+			Digits: int32(d.Dated.Digits), Zone: d.Dated.Zone, // 0 to 14
 		}
 	}
 	l := d.Layout
 	bits := func(n int) *int32 { return new(int32(n)) } // 0 to 62
 	m := &firnv1.Definition{
-		Nodes: &d.Nodes, Allocation: allocationMessage(d.Allocation),
 		Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
 		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits),
 		SequenceBits: bits(l.SequenceBits),
 		NodeLowest:   &l.NodeLowest, After: int64(d.After),
 		Prefix: d.Prefix, Scattered: d.Scattered, RandomStart: d.RandomStart,
-		Kind: firnv1.Definition_KIND_SNOWFLAKE,
+		Kind: firnv1.Definition_KIND_SNOWFLAKE, Order: messageOf(orders, d.Order),
 	}
+	if d.Claimed() {
+		return m
+	}
+	m.Nodes, m.Allocation, m.Attach = &d.Nodes, allocationMessage(d.Allocation), messageOf(attachPolicies, d.Attach)
 	if d.Window != 0 {
 		m.Window = durationpb.New(d.Window)
-	}
-	for message, policy := range attachPolicies {
-		if policy == d.Attach {
-			m.Attach = message
-		}
 	}
 	return m
 }

@@ -15,12 +15,16 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/sequencer"
 )
 
 // any definition, if it is valid.
 func random(r *rand.Rand) cluster.Definition {
 	if r.IntN(5) == 0 {
-		d := cluster.Definition{Kind: cluster.Counter, After: firn.ID(r.Int64()), Prefix: "inv", Exact: r.IntN(2) == 0}
+		d := cluster.Definition{Kind: cluster.Counter, After: firn.ID(r.Int64()), Prefix: "inv", Order: cluster.Order(r.IntN(2))}
+		if r.IntN(2) == 0 {
+			d.Dated = sequencer.Dated{Every: sequencer.Every(1 + r.IntN(3)), Digits: r.IntN(12), Zone: "UTC"}
+		}
 		if r.IntN(2) == 0 {
 			d.Max = firn.ID(r.Int64())
 		}
@@ -103,8 +107,14 @@ func TestDefaultsAreThoseOfJSON(t *testing.T) {
 		`{"kind":"snowflake"}`:     {Kind: firnv1.Definition_KIND_SNOWFLAKE},
 		`{"kind":"snowflake" }`:    {Kind: firnv1.Definition_KIND_UNSPECIFIED},
 		`{"kind":"counter"}`:       {Kind: firnv1.Definition_KIND_COUNTER},
-		`{"kind":"counter","after":"7","max":"9007199254740993","exact":true,"prefix":"inv"}`: {
-			Kind: firnv1.Definition_KIND_COUNTER, After: 7, Max: 9007199254740993, Exact: true, Prefix: "inv",
+		`{"kind":"counter","dated":"month","digits":4,"zone":"Europe/Berlin"}`: {
+			Kind: firnv1.Definition_KIND_COUNTER, Dated: firnv1.Definition_DATED_MONTH, Digits: 4, Zone: "Europe/Berlin",
+		},
+		`{"order":"strict","layout":"41/10/12"}`: {
+			Order: firnv1.Definition_ORDER_STRICT, Layout: new("41/10/12"),
+		},
+		`{"kind":"counter","after":"7","max":"9007199254740993","order":"strict","prefix":"inv"}`: {
+			Kind: firnv1.Definition_KIND_COUNTER, After: 7, Max: 9007199254740993, Order: firnv1.Definition_ORDER_STRICT, Prefix: "inv",
 		},
 	} {
 		var want cluster.Definition
@@ -147,7 +157,7 @@ func TestBadDefinitions(t *testing.T) {
 
 		"kind is 7; want snowflake (1) or counter (2)": {Kind: 7},
 
-		`"nodes" of 5 in a counter; want only after, max, exact and prefix`: {
+		`"nodes" of 5 in a counter; want only after, max, order, prefix, dated, digits and zone`: {
 			Kind: firnv1.Definition_KIND_COUNTER, Nodes: new(int64(5)),
 		},
 		"a maximum of 9 in a sequencer of the kind snowflake": {Max: 9},

@@ -193,7 +193,7 @@ func (g *giver) Decode(ctx context.Context, r *firnv1.DecodeRequest) (*firnv1.De
 		return nil, err
 	}
 	if p.Kind == cluster.Counter {
-		return &firnv1.DecodeResponse{Id: p.ID, Text: p.Text}, nil
+		return &firnv1.DecodeResponse{Id: p.ID, Text: p.Text, Date: p.Date, Number: p.Number}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, p.Time)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		},
 		{
 			fmt.Errorf("%w: %w", peer.ErrNotReady, &counter.ExhaustedError{Last: 9}),
-			refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "the counter ends at 9"},
+			refusal{code: codes.FailedPrecondition, reason: "exhausted", says: "the numbers end at 9"},
 		},
 		{
 			fmt.Errorf("%w: %w", peer.ErrNotReady, &counter.LostError{Last: 9}),

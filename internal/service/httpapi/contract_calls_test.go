@@ -111,7 +111,7 @@ var goodCalls = []anExchange{
 	},
 	{
 		target: "POST /api/v1/sequencers",
-		body:   `{"name":"invoices","kind":"counter","after":4,"max":"9","exact":true,"prefix":"inv"}`,
+		body:   `{"name":"invoices","kind":"counter","after":4,"max":"9","order":"strict","prefix":"inv"}`,
 		status: 201,
 	},
 	{target: "POST " + invoicesPath + "/id", status: 200},

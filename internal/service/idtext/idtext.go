@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/sequencer"
 )
 
 // Form is how an ID is written as text. The zero value is Decimal.
@@ -58,14 +59,15 @@ type Sequencer struct {
 	Name      string // empty: unknown, so that every prefix is read, and nothing sealed
 	Kind      cluster.Kind
 	Layout    firn.Layout // a counter has none
-	Prefix    string      // empty: none
+	Dated     sequencer.Dated
+	Prefix    string // empty: none
 	Scattered bool
 	Keys      *Keys // nil: nothing can be sealed or opened
 }
 
 // Of returns the sequencer of a definition. Keys may be nil.
 func Of(name string, d cluster.Definition, keys *Keys) Sequencer {
-	return Sequencer{name, d.Kind, d.IDLayout(), d.Prefix, d.Scattered, keys}
+	return Sequencer{name, d.Kind, d.IDLayout(), d.Dated, d.Prefix, d.Scattered, keys}
 }
 
 // Made returns an ID as its generator made it, before it was scattered: one of the Layout.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/core/clocks"
-	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/conns"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -192,7 +191,7 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Membe
 		}
 	}
 	for name, count := range ids {
-		if c, ok := v.Sequencer(name); ok && c.Definition().Kind == cluster.Counter {
+		if c, ok := v.Sequencer(name); ok && c.Definition().Claimed() {
 			to.put(given, float64(count), name)
 		}
 	}

@@ -221,7 +221,7 @@ func sceneOf(status calls.Status, asked bool, notReady error) *scene {
 			"given": rounded(q.Given),
 		}
 		sequencers[q.Name] = about
-		if q.Definition.Kind == cluster.Counter {
+		if q.Definition.Claimed() {
 			continue
 		}
 		nodes := tree{}

@@ -16,7 +16,7 @@ import (
 const numbers = "numbers"
 
 func (p Plan) counter() cluster.Definition {
-	return cluster.Definition{Kind: cluster.Counter, Exact: p.Exact}
+	return cluster.Definition{Kind: cluster.Counter}
 }
 
 // counted is all numbers that were given. It is guarded by world.mu.

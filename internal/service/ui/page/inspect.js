@@ -2,7 +2,7 @@
 
 import { $, h, svg, say } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { number, plural, span, moment, isCounter, layoutOf } from "./words.js";
+import { number, plural, span, moment, isClaimed, isCounter, layoutOf } from "./words.js";
 
 const day = 86400e3;
 
@@ -112,7 +112,7 @@ export class Inspect {
     if (!parts) return this.fail(`${text} is not an ID of ${name}: it has more bits than the layout.`);
     say($("inspect-why"), "");
     this.shown = id;
-    if (kind === "sequencer" && !isCounter(q)) this.askAbout(name, id);
+    if (kind === "sequencer" && !isClaimed(q)) this.askAbout(name, id);
     history.replaceState(null, "", `#inspect=${id}&${new URLSearchParams([this.of.value.split(/=(.*)/).slice(0, 2)])}`);
     this.show();
   }
@@ -128,12 +128,13 @@ export class Inspect {
     const parts = partsOf(id, l);
     const away = Date.now() - parts.ms;
     const node = [h("strong", {}, number(parts.nodeID)), l.datacenter ? ` datacenter ${parts.datacenter}, node ${parts.node}` : ""];
-    if (kind === "sequencer") node.push(l.datacenter ? "; " : " ", this.holder(q, parts.nodeID));
-    const facts = [
+    if (kind === "sequencer" && !isClaimed(q)) node.push(l.datacenter ? "; " : " ", this.holder(q, parts.nodeID));
+    const all = [
       ["time", "Time", [h("strong", {}, timeOf(parts)), ` ${span(away)} ${away < 0 ? "ahead" : "ago"}, tick ${number(parts.tick)}`]],
       ["node", "Node", node],
       ["sequence", "Sequence", [h("strong", {}, number(parts.sequence)), " in that tick"]],
     ];
+    const facts = isClaimed(q) ? all.filter(([kind]) => kind !== "node") : all;
     $("parts").replaceChildren(
       ...bits(made(id, l), l),
       h("dl", {}, facts.map(([kind, term, text]) => h("div", { class: kind }, h("dt", {}, h("i", { class: `key ${kind}` }), term), h("dd", {}, text)))),
@@ -143,7 +144,8 @@ export class Inspect {
 
   // showCounter says what there is to see of the numbers of a counter.
   showCounter(name) {
-    $("parts").replaceChildren(h("p", { class: "soft" }, `${name} is a counter: its IDs are the numbers 1, 2, 3 and so on, without a time, a node and a sequence.`));
+    const { dated, digits } = this.chosen().q.definition;
+    $("parts").replaceChildren(h("p", { class: "soft" }, dated ? `${name} is a counter: a number is the ${dated} and ${plural(digits, "digit", "digits")} of a counter in it.` : `${name} is a counter: its IDs are the numbers 1, 2, 3 and so on, without a time, a node and a sequence.`));
   }
 
   // askAbout asks whether the node ID was ever held.

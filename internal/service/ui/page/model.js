@@ -1,6 +1,6 @@
 // The cluster as the page knows it, from the stream or at a position of the log.
 
-import { colourAll, isCounter, names } from "./words.js";
+import { colourAll, isClaimed, names } from "./words.js";
 
 export class Model {
   constructor() {
@@ -202,7 +202,7 @@ export function pastOf(at, answer, live, entries) {
     const created = entries.findLast((e) => e.command === "create-sequencer" && e.args.sequencer === name && e.position <= at);
     const now = live.sequencers.get(name);
     const definition = created?.args.definition ?? now?.definition;
-    const capacity = isCounter({ definition }) ? 0 : definition ? power(definition.nodes) : power(Math.max(0, ...nodes.keys()) + 1);
+    const capacity = isClaimed({ definition }) ? 0 : definition ? power(definition.nodes) : power(Math.max(0, ...nodes.keys()) + 1);
     m.sequencers.set(name, { name, definition, capacity, created: created?.position ?? now?.created, nodes, waiting: q.waiting });
   }
   return m;

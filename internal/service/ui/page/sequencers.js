@@ -2,7 +2,7 @@
 
 import { $, h, say, set, once, whenSeen, whenSized } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { clock, number, plural, rate, span, inJavaScript, isCounter, layoutOf, who, whomOf } from "./words.js";
+import { clock, number, plural, rate, span, inJavaScript, isClaimed, layoutOf, who, whomOf } from "./words.js";
 import { clusterVerbs, sequencerVerbs } from "./verbs.js";
 import * as grid from "./grid.js";
 
@@ -178,8 +178,8 @@ export class Sequencers {
     r.drawn = true;
     this.stale.add(name);
     this.redrawSmall();
-    r.picture.hidden = isCounter(q);
-    say(r.count, isCounter(q) ? "counter" : `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
+    r.picture.hidden = isClaimed(q);
+    say(r.count, isClaimed(q) ? q.definition.kind ?? "strict order" : `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
     const doubt = this.model.doubt;
     say(r.speed, this.speed(q) ?? "");
     say(r.here, q.here && q.here.state !== "none" ? `${hereText(q)}${doubt === null ? "" : ", not confirmed"}` : "");
@@ -194,7 +194,7 @@ export class Sequencers {
   drawSmall() {
     for (const name of this.stale) {
       const [r, q] = [this.rows.get(name), this.model.sequencers.get(name)];
-      if (r && q && !isCounter(q)) grid.drawSmall(r.picture, r.small, q, this.look, 52);
+      if (r && q && !isClaimed(q)) grid.drawSmall(r.picture, r.small, q, this.look, 52);
     }
     this.stale.clear();
   }
@@ -208,7 +208,7 @@ export class Sequencers {
     if (!changed && this.drawn === this.name) return;
     this.drawn = this.name;
     this.drawFacts(q);
-    const counter = isCounter(q);
+    const counter = isClaimed(q);
     for (const part of [this.cell, this.canvas, this.note, this.line, this.legend]) part.hidden = counter;
     for (const verb of this.verbs.querySelectorAll("button:not([data-verb=destroy])")) verb.hidden = counter;
     if (counter) return;
@@ -218,15 +218,20 @@ export class Sequencers {
   }
 
   drawFacts(q) {
-    const counter = isCounter(q);
-    const facts = counter ? [["kind", "counter"], ["after", q.definition.after ?? "0"], ["max", q.definition.max ?? "9223372036854775807"]]
+    const counter = isClaimed(q);
+    const { definition: d = {} } = q;
+    const facts = counter ? [["after", d.after ?? "0"]]
       : [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["waiting", number(q.waiting.length)]];
-    if (counter && q.definition.exact) facts.push(["exact", "each number is above all that were given"]);
+    if (d.kind) facts.unshift(["kind", d.kind]);
+    if (d.dated) facts.push(["dated", `${d.dated} in ${d.zone ?? "UTC"}, then ${plural(d.digits, "digit", "digits")}`]);
+    else if (d.kind) facts.push(["max", d.max ?? "9223372036854775807"]);
+    if (d.order) facts.push(["order", `${d.order}: each is above all that were given`]);
     if (counter && q.here?.reserved) facts.push(["reserved", `up to ${q.here.reserved}`]);
-    if (q.definition && !counter) {
+    if (q.definition && !d.kind) {
       const l = layoutOf(q);
-      if (q.definition.nodes < q.capacity) facts.unshift(["node IDs", `${number(q.capacity)}, as ${number(q.definition.nodes)} are rounded up`]);
-      facts.push(["allocated to", whomOf(q)], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`], ["in JavaScript", inJavaScript(l)]);
+      if (d.nodes < q.capacity) facts.unshift(["node IDs", `${number(q.capacity)}, as ${number(q.definition.nodes)} are rounded up`]);
+      if (!counter) facts.push(["allocated to", whomOf(q)]);
+      facts.push(["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`], ["in JavaScript", inJavaScript(l)]);
     }
     if (q.rules?.share !== undefined) facts.push(["policy", q.rules.share ? `${q.rules.share} % of the members` : "the rest of the members"]);
     if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(who).join(", ")]);
@@ -247,7 +252,7 @@ export class Sequencers {
 
   drawGrid() {
     const q = this.model?.sequencers.get(this.name);
-    if (!q || isCounter(q) || this.width === 0) return;
+    if (!q || isClaimed(q) || this.width === 0) return;
     const horizons = this.model.past ? null : this.horizons.get(this.key(q));
     const now = Date.now();
     this.shape = grid.shapeOf(q, horizons, this.width);
@@ -314,7 +319,7 @@ export class Sequencers {
     const q = this.live?.sequencers.get(this.name);
     const since = Date.now() - (this.tried ?? 0);
     const due = this.tried === undefined || this.triedFor !== this.name || since >= within;
-    if (q && !isCounter(q) && this.visible && !document.hidden && !this.reading && due) {
+    if (q && !isClaimed(q) && this.visible && !document.hidden && !this.reading && due) {
       this.reading = true;
       [this.tried, this.triedFor] = [Date.now(), this.name];
       try {
@@ -338,7 +343,7 @@ export function hereText(q) {
   const { here } = q;
   switch (here.state) {
     case "none":
-      return isCounter(q) ? "no numbers yet" : "not attached";
+      return isClaimed(q) ? "no numbers yet" : "not attached";
     case "attached":
       return `attached, node ID ${number(here.node)}`;
     case "waiting":

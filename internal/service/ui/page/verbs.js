@@ -2,7 +2,7 @@
 
 import { $, h, say } from "./dom.js";
 import { ask, sequencerPath } from "./ask.js";
-import { inJavaScript, isCounter, layoutOf, number, plural, rate, short, who, whomOf } from "./words.js";
+import { inJavaScript, isClaimed, layoutOf, number, plural, rate, short, who, whomOf } from "./words.js";
 
 const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
 const allocation = (now) => [
@@ -81,7 +81,7 @@ const forMember = {
   }), "bad"],
 };
 
-const withNodeIDs = (model) => model.names().filter((name) => !isCounter(model.sequencers.get(name)));
+const withNodeIDs = (model) => model.names().filter((name) => !isClaimed(model.sequencers.get(name)));
 const drained = (model, name, id) => model.sequencers.get(name).rules?.drained?.includes(id) ?? false;
 // usedBy says what else a member is, as far as the page knows: what it gives, what it holds, and the machine of the quorum that
 // ends with it.
@@ -104,7 +104,7 @@ function traffic(speed, last, whom) {
 
 // holders names those that hold node IDs of a sequencer.
 function holders(q, model) {
-  if (isCounter(q)) return `${q.name} is a counter.`;
+  if (isClaimed(q)) return `${q.name} is a ${q.definition.kind ?? "sequencer in strict order"}.`;
   const all = [...new Set(q.nodes.values())];
   if (all.length === 0) return `No member holds a node ID of ${q.name}.`;
   return `${plural(all.length, "member holds", "members hold")} ${plural(q.nodes.size, "node ID", "node IDs")} of ${q.name}: ${all.slice(0, few).map((id) => nameOf(id, model)).join(", ")}${all.length > few ? ` and ${number(all.length - few)} more` : ""}.`;

@@ -122,12 +122,16 @@ export const whomOf = (q) => forWhom(q.rules?.allocation ?? q.definition?.alloca
 // isCounter tells whether the IDs of a sequencer are the numbers 1, 2, 3 and so on: it has no node IDs and no layout.
 export const isCounter = (q) => q?.definition?.kind === "counter";
 
+// isClaimed tells whether members claim a sequencer's IDs, without node IDs.
+export const isClaimed = (q) => isCounter(q) || q?.definition?.order === "strict";
+
 // layoutOf is the layout of a sequencer's IDs: node bits that its capacity does not need go to the sequence.
 export function layoutOf(q) {
   const d = q.definition;
-  const spare = d.datacenter_bits + d.node_bits - Math.round(Math.log2(q.capacity));
+  const strict = isClaimed(q);
+  const spare = d.datacenter_bits + d.node_bits - (strict ? 0 : Math.round(Math.log2(q.capacity)));
   return {
-    time: d.time_bits, datacenter: d.datacenter_bits, node: d.node_bits - spare, sequence: d.sequence_bits + spare,
+    time: d.time_bits, datacenter: strict ? 0 : d.datacenter_bits, node: strict ? 0 : d.node_bits - spare, sequence: d.sequence_bits + spare,
     lowest: d.node_lowest, tick: d.tick, epoch: d.epoch, scattered: d.scattered === true,
   };
 }
