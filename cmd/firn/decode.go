@@ -374,7 +374,10 @@ func scatteredText(scattered bool) string {
 // partsColumns are wide enough for every ID of the sequencer, so that rows can be printed as they come.
 func partsColumns(q idtext.Sequencer) []console.Column {
 	if q.Kind == cluster.Counter {
-		columns := []console.Column{{Head: "ID", Width: len(firn.MaxID.String()), Right: true}, {Head: "KIND"}}
+		columns := []console.Column{
+			{Head: "ID", Width: len(firn.MaxID.String()), Right: true},
+			{Head: "KIND", Width: len("counter")},
+		}
 		if q.Dated.Every != 0 {
 			columns = append(columns, console.Column{Head: "DATE", Width: len("2026-11-26")},
 				console.Column{Head: "NUMBER", Width: q.Dated.Digits, Right: true})

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"os"
+	_ "time/tzdata" // for dates of counters, where the machine has no zones
 )
 
 func main() {

@@ -109,7 +109,7 @@ func (p *program) createCommand() *cobra.Command {
 		"the greatest number of a counter (default: 9223372036854775807)", parseMax)
 	setting.Add(flags, &o.order, "order", "order", "node",
 		"what their order says: node, the IDs of one node ascend, and others\nas well as clocks agree; or strict, a later call gets a greater ID,\n"+
-			"and each answer waits for the store", parseOrder)
+			"and each answer waits for the store", parseIDOrder)
 	setting.Add(flags, &o.dated.Every, "dated", "date", "",
 		"begin the numbers of a counter with a date that changes each day,\nmonth or year", parseEvery)
 	setting.Number(flags, &o.dated.Digits, "digits", "", 1, "how many digits follow the date")
@@ -262,8 +262,8 @@ func parseKind(text string) (kind cluster.Kind, err error) {
 	return kind, err
 }
 
-// parseOrder reads what the order of the IDs says.
-func parseOrder(text string) (order cluster.Order, err error) {
+// parseIDOrder reads what the order of the IDs says.
+func parseIDOrder(text string) (order cluster.Order, err error) {
 	if order.UnmarshalText([]byte(text)) != nil {
 		err = fmt.Errorf("%.40q is not right; want node or strict", text)
 	}

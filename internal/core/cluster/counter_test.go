@@ -28,7 +28,7 @@ func TestACounterHasNothingToDeal(t *testing.T) {
 			SetPolicy{[]Share{{"invoices", 0}}},
 		} {
 			next, out := Apply(at, Entry{Position: at.position + 1, Command: c})
-			if out.Result != Refused || out.Why != "its IDs are claimed, without node IDs" {
+			if out.Result != Refused || out.Why != noNodeIDs {
 				t.Errorf("%s: %+v", c.Name(), out)
 			}
 			next.position, next.entries = at.position, at.entries
@@ -65,8 +65,8 @@ func TestTheCommandThatCreatesACounter(t *testing.T) {
 		t.Errorf("%+v %v", e, err)
 	}
 	for why, c := range map[string]CreateSequencer{
-		"a counter that starts at the node ID 3; want 0, as it has none": {Start: 3},
-		"a counter in the region 0/2":                                    {Region: Region{Of: 2}},
+		"IDs are claimed, and it starts at the node ID 3; want 0, as it has none": {Start: 3},
+		"a sequencer whose IDs are claimed in the region 0/2":                     {Region: Region{Of: 2}},
 	} {
 		c.Sequencer, c.Definition = "invoices", d
 		if err := c.validate(); err == nil || !strings.Contains(err.Error(), why) {

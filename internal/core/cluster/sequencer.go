@@ -306,7 +306,7 @@ func (c Allocate) apply(v *Value) Outcome {
 const (
 	noSequencer     = "there is no sequencer of this name"
 	noMember        = "only members have node IDs, and this is not a member"
-	noNodeIDs       = "its IDs are claimed, without node IDs"
+	noNodeIDs       = "the sequencer has no node IDs: it is a counter, or in strict order"
 	otherGeneration = "the sequencer that was meant is gone, and this is another of its name"
 )
 

@@ -230,17 +230,17 @@ func (c *Counter) poke() {
 // run claims blocks when callers need them, until the handle ends, and then gives back what is left.
 func (c *Counter) run() {
 	defer c.remove()
-	for failures := 0; c.awaitWork(failures); {
+	var err error
+	for failures := 0; c.awaitWork(failures, err); {
 		failures++
-		if c.claim(c.ctx) == nil {
+		if err = c.claim(c.ctx); err == nil {
 			failures = 0
 		}
 	}
 	ctx, cancel := c.m.registry.inTime(context.WithoutCancel(c.ctx), returnWithin)
 	defer cancel()
 	for tries := 0; ; tries++ {
-		err := c.owner.Load().Release(ctx)
-		if err == nil {
+		if err = c.owner.Load().Release(ctx); err == nil {
 			return
 		}
 		if !passes(err) || retry.Sleep(ctx, backoff.After(tries)) != nil {
@@ -251,14 +251,18 @@ func (c *Counter) run() {
 	}
 }
 
-// awaitWork waits until callers need a block, or after failures until it is time to try again. False: the handle ends.
-func (c *Counter) awaitWork(failures int) bool {
+// awaitWork waits until callers need a block, or after failures, of which this is the last, until it is time to try
+// again. False: the handle ends.
+func (c *Counter) awaitWork(failures int, err error) bool {
 	for {
 		o := c.owner.Load()
 		wanted, wait := o.Blocks().Wanted(), idle
 		lost := o.Lost()
 		if failures > 0 { // callers who get the error do not make it ask the store more often
 			wanted, wait = nil, backoff.After(failures-1)
+		}
+		if none, ok := errors.AsType[*counter.ExhaustedError](err); ok && !none.Until.IsZero() {
+			wait = min(wait, max(none.Until.Sub(c.m.now()), time.Millisecond))
 		}
 		if lost {
 			wait = min(wait, lostEvery)

@@ -1,0 +1,171 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/sequencer"
+)
+
+var (
+	events   = cluster.Definition{Order: cluster.OrderStrict, Layout: layout}
+	receipts = cluster.Definition{Kind: cluster.Counter, Dated: sequencer.Dated{Every: sequencer.EveryDay, Digits: 3}}
+)
+
+// claims returns the node's handle of a sequencer whose IDs are claimed.
+func (n *node) claims(name string, d cluster.Definition) *Counter {
+	n.world.t.Helper()
+	c, err := n.mem.Load().EnsureCounter(n.world.t.Context(), name, d)
+	if err != nil {
+		n.world.t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) next(c *Counter) firn.ID {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	id, err := c.Next(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+// Members ask by turns, with clocks that differ as far as they may, and one of them is paused.
+func TestStrictOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b", "c")
+		nodes[1].wall.step(4 * time.Second)
+		nodes[2].wall.step(-4 * time.Second)
+		var all []*Counter
+		for _, n := range nodes {
+			all = append(all, n.claims("events", events))
+		}
+		before, l := firn.ID(0), events.IDLayout()
+		for i := range 300 {
+			id := w.next(all[i%3])
+			if id <= before {
+				t.Fatalf("%d after %d", id, before)
+			}
+			if i%7 == 0 {
+				ids := make([]firn.ID, 50)
+				if err := all[(i+1)%3].Fill(t.Context(), ids); err != nil || ids[0] <= id || ids[49] <= ids[0] {
+					t.Fatalf("%v %v after %d", ids, err, id)
+				}
+				id = ids[49]
+			}
+			if at, err := l.Time(id); err != nil || time.Since(at).Abs() > 5*time.Second {
+				t.Fatalf("%d is of %v %v, and it is %v", id, at, err, time.Now())
+			}
+			before = id
+			time.Sleep(time.Duration(i%5) * time.Millisecond)
+		}
+		if all[0].NodeIDs() != nil {
+			t.Errorf("node IDs %v", all[0].NodeIDs())
+		}
+	})
+}
+
+// A clock that most others contradict gives no dates and no times, which would keep the others from giving IDs.
+func TestAWrongClockClaimsNothing(t *testing.T) {
+	for name, d := range map[string]cluster.Definition{"events": events, "receipts": receipts} {
+		inBubble(t, func(t *testing.T, w *world) {
+			nodes := w.ready("a", "b", "c")
+			c := nodes[0].claims(name, d)
+			nodes[0].wall.step(25 * time.Hour)
+			w.gone(c, "clock", time.Minute)
+			right := nodes[1].claims(name, d)
+			before := w.next(right)
+			nodes[0].wall.step(-25 * time.Hour)
+			deadline := time.Now().Add(2 * time.Minute)
+			for c.Ready() != nil && time.Now().Before(deadline) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, _ = c.Next(ctx)
+				cancel()
+				time.Sleep(time.Second)
+			}
+			if id := w.next(c); id <= before {
+				t.Errorf("%d after %d", id, before)
+			}
+		})
+	}
+}
+
+func TestDatedNumbersAscendOverMidnight(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) { // on 2000-01-01
+		nodes := w.ready("a", "b")
+		a, b := nodes[0].claims("receipts", receipts), nodes[1].claims("receipts", receipts)
+		w.gives(a, 20000101001, 20000101002)
+		w.gives(b, 20000101004)
+		time.Sleep(time.Until(time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)))
+		w.gives(b, 20000102001)
+		w.gives(a, 20000102003)
+		for range 999 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := a.Next(ctx)
+			cancel()
+			if err != nil {
+				break
+			}
+		}
+		err := w.gone(a, "exhausted", time.Second)
+		if !strings.Contains(err.Error(), "the numbers end at 20000102999 until 2000-01-03T00:00:00Z") {
+			t.Error(err)
+		}
+		time.Sleep(time.Until(time.Date(2000, 1, 3, 0, 0, 1, 0, time.UTC)))
+		if id := w.next(a); id/1000 != 20000103 {
+			t.Errorf("%d on the third day", id)
+		}
+	})
+}
+
+func TestOrdersThatDoNotGoTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		m := w.ready("a")[0].mem.Load()
+		w.start("other").ready(time.Second)
+		unknown := receipts
+		unknown.Dated.Zone = "Europe/Brelin"
+		later := events
+		later.After, _ = layout.First(time.Now().AddDate(0, 0, 1))
+		for what, try := range map[string]func() error{
+			`the sequencer "events" is a snowflake in strict order; want a snowflake`: func() error {
+				_, err := m.EnsureSequencer(t.Context(), "events", events)
+				return err
+			},
+			`attach: the sequencer "strict" is a snowflake in strict order; want a snowflake`: func() error {
+				if _, err := m.EnsureCounter(t.Context(), "strict", events); err != nil {
+					t.Fatal(err)
+				}
+				_, err := m.Attach(t.Context(), "strict")
+				return errors.Join(errors.New("attach: "), err)
+			},
+			`the zone "Europe/Brelin" is not known`: func() error {
+				_, err := m.EnsureCounter(t.Context(), "receipts", unknown)
+				return err
+			},
+			"its numbers would have to exceed": func() error {
+				_, err := m.Create(t.Context(), "later", later)
+				return err
+			},
+		} {
+			if err := try(); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "\n", ""), what) {
+				t.Errorf("%v, want %s", err, what)
+			}
+		}
+		if err := m.Destroy(t.Context(), "strict"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := m.EnsureSequencer(t.Context(), "strict", cluster.Define(layout))
+		if kind, ok := errors.AsType[*KindError](err); !ok || !kind.Destroyed || reason.Of(err) != "refused" {
+			t.Errorf("%v, want that IDs may come again", err)
+		}
+	})
+}
