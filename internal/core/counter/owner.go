@@ -23,7 +23,7 @@ type Config struct {
 	Clock func() int64 // in Unix nanoseconds; nil: that of the system
 }
 
-// Dispenser gives the numbers of an owner's blocks: Blocks or, of an exact counter, a Queue.
+// Dispenser gives the numbers of an owner's blocks: Blocks or, in strict order, a Queue.
 type Dispenser interface {
 	Next(ctx context.Context) (firn.ID, error)
 	Fill(ctx context.Context, numbers []firn.ID) error
@@ -156,6 +156,9 @@ func (o *Owner) left(s State) (n int64, none error) {
 
 // none returns why no more numbers than those up to Last may be claimed.
 func (l Limits) none(reserved int64) error {
+	if l.Last < 0 {
+		return fmt.Errorf("%w: it begins at %s", firn.ErrLifetime, l.Until.UTC().Format(time.RFC3339))
+	}
 	if reserved > l.Last && !l.Until.IsZero() {
 		return &AheadError{Reserved: reserved, Last: l.Last}
 	}

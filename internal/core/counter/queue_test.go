@@ -71,7 +71,7 @@ func strict(all []answer) (wrong []answer) {
 
 // If one call has its answer before another begins, its number is the smaller one: whoever is asked, whatever the store
 // delays or loses, and whoever gives up.
-func TestExactNumbersAscendOverAllOwners(t *testing.T) {
+func TestStrictNumbersAscendOverAllOwners(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			service, began := memstore.NewService(), time.Now()
@@ -141,7 +141,7 @@ func TestExactNumbersAscendOverAllOwners(t *testing.T) {
 }
 
 // Nothing is left out while nothing goes wrong: not even where callers give up before a claim is sent.
-func TestExactNumbersAreDense(t *testing.T) {
+func TestStrictNumbersAreDense(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		p.Order = sequencer.OrderStrict
 		a, b := p.party("a"), p.party("b")
@@ -177,7 +177,7 @@ func TestExactNumbersAreDense(t *testing.T) {
 }
 
 // A call for more numbers than are left takes none of them: others get these.
-func TestExactNumbersEnd(t *testing.T) {
+func TestStrictNumbersEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		p.Order, p.Max = sequencer.OrderStrict, 4
 		a := p.party("a")
@@ -200,7 +200,7 @@ func TestExactNumbersEnd(t *testing.T) {
 }
 
 // What a lost answer hid is given once it is found, unless others have claimed since.
-func TestAnExactBlockInDoubt(t *testing.T) {
+func TestAStrictBlockInDoubt(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		p.Order = sequencer.OrderStrict
 		a, b := p.party("a"), p.party("b")
@@ -249,7 +249,7 @@ func (h held) Commit(ctx context.Context, txn store.Txn) (store.Version, error) 
 }
 
 // What was claimed for a caller who has given up is not for one who came when somebody else had a greater number.
-func TestAnExactNumberIsNotForWhoComesLater(t *testing.T) {
+func TestAStrictNumberIsNotForWhoComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		p.Order = sequencer.OrderStrict
 		a, b := p.party("a"), p.party("b")

@@ -81,7 +81,8 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 	if err := json.Unmarshal(data, &n); err != nil {
 		return n, fmt.Errorf("the body: %w",
 			readable(err, "name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
-				"sequence_bits, node_lowest, after, max, exact, attach, window, prefix, scattered or random_start"))
+				"sequence_bits, node_lowest, order, after, max, dated, digits, zone, attach, window, prefix, "+
+				"scattered or random_start"))
 	}
 	return n, nil
 }

@@ -99,7 +99,7 @@ var counters = []mutant{
 	},
 	{
 		"a member attaches to a counter", "internal/core/cluster/sequencer.go",
-		"	if s.definition.Kind == Counter {\n		return refused(noNodeIDs)\n	}\n", "",
+		"	if s.definition.Claimed() {\n		return refused(noNodeIDs)\n	}\n", "",
 		"./internal/core/cluster", "^TestACounterHasNothingToDeal$",
 	},
 	{
@@ -130,23 +130,58 @@ var counters = []mutant{
 	},
 	{
 		"a counter has the name of snowflakes", "internal/core/peer/generation.go",
-		"i.Created != 0 && i.Definition.Kind != d.Kind", "false",
+		"i.Created != 0 && kindOf(i.Definition) != kindOf(d)", "false",
 		"./internal/core/peer", "^TestKinds",
 	},
 	{
-		"exact numbers are given to who comes later", "internal/core/counter/queue.go",
+		"numbers in strict order are given to who comes later", "internal/core/counter/queue.go",
 		"	first := block.From\n",
 		"	first := block.From\n	q.sent, q.waiting = alive(append(q.sent, q.waiting...)), nil\n",
-		"./internal/core/counter", "Exact",
+		"./internal/core/counter", "Strict",
 	},
 	{
 		"numbers are claimed for callers who have given up", "internal/core/counter/queue.go",
 		"all := alive(append(q.sent, q.waiting...))", "all := append(q.sent, q.waiting...)",
-		"./internal/core/counter", "Exact",
+		"./internal/core/counter", "Strict",
 	},
 	{
 		"a call for more than are left takes what is left from others", "internal/core/counter/queue.go",
 		"if w.n > left-d.Short {", "if false {",
-		"./internal/core/counter", "Exact",
+		"./internal/core/counter", "Strict",
+	},
+	{
+		"numbers of yesterday are given", "internal/core/counter/blocks.go",
+		"b.clock() >= r.until", "false",
+		"./internal/core/counter", "Dated|Expired",
+	},
+	{
+		"a date begins below numbers that are reserved", "internal/core/counter/state.go",
+		"last := max(s.Known.Last, l.After)", "last := l.After",
+		"./internal/core/counter", ofOwners,
+	},
+	{
+		"a wrong clock may reserve any date", "internal/core/counter/limits.go",
+		"now.Add(Tolerance), where); reserved <= int64(l)", "time.Unix(0, 1<<62), where); reserved <= 1<<62",
+		"./internal/core/counter", "Limits|WrongClock",
+	},
+	{
+		"strict IDs follow the clock into the past", "internal/core/counter/limits.go",
+		"		After: max(int64(after), ticks(now)<<l.SequenceBits-1),", "		After: int64(after),",
+		"./internal/core/counter", "Limits",
+	},
+	{
+		"a member whose clock is wrong claims dates", "internal/core/peer/counter.go",
+		"	if c.rule.Timed() {", "	if false {",
+		"./internal/core/peer", "AWrongClockClaims",
+	},
+	{
+		"a new definition gives smaller numbers", "internal/core/counter/keys.go",
+		"max(v.Last, l.After) >= l.Last && !l.Until.IsZero()", "false",
+		"./internal/core/peer", "TestOrders",
+	},
+	{
+		"numbers of a new date are waited for", "internal/core/peer/counter.go",
+		"ok && !none.Until.IsZero()", "ok && none == nil",
+		"./internal/core/peer", "OverMidnight",
 	},
 }

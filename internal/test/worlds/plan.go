@@ -23,7 +23,8 @@ type Plan struct {
 	Faults      Faults
 	Right       bool // no clock ever differs from another, so that all know when something is over
 	Loses       bool // the store loses writes
-	Exact       bool // so is the counter
+	Strict      bool // so is the order of the counter
+	Timed       bool // its numbers have a date or, in strict order, a time
 	Journals    bool // members keep journals; those without have a shorter way to an ID
 	Events      []Event
 	Calm        time.Duration // when all trouble ends

@@ -38,7 +38,7 @@ func random(seed uint64) Plan {
 	m.Loses = m.chance(4)
 	m.Right = !m.Loses && m.chance(2)
 	m.apart = !m.Loses && m.chance(6)
-	m.Journals, m.Exact = m.chance(2), m.chance(2)
+	m.Journals, m.Strict, m.Timed = m.chance(2), m.chance(2), m.chance(2)
 	m.machines()
 	m.definitions()
 	m.Checkpoint = pick[int64](m, 10, 40, 200, 1000)
