@@ -8,15 +8,18 @@ import (
 	"github.com/firn-id/firn/sequencer"
 )
 
-// Counter gives the numbers of one counter: 1, 2, 3 and so on, without a node ID and without a clock. It reserves
-// blocks of them in the store, and gives them from memory. Member.EnsureCounter and Member.OpenCounter return one. Its
-// methods are safe for concurrent use.
+// Counter gives the IDs of a sequencer that are claimed, without a node ID: the numbers 1, 2, 3 and so on of a counter,
+// and IDs in strict order. It reserves blocks of them in the store, and gives them from memory or, in strict order, to
+// the calls that waited when it wrote. Member.EnsureCounter and Member.OpenCounter return one. Its methods are safe for
+// concurrent use.
 type Counter peer.Counter
 
-// Next returns the next number: greater than all that this member gave before, and not than those of other members. It
-// waits for the store only if there is no number in memory, until ctx ends.
+// Next returns the next number: greater than all that this member gave before; in strict order greater than all that
+// anybody was given before Next was called, and else not. It waits for the store if there is no number in memory, which
+// in strict order there never is, until ctx ends.
 //
-// ErrNotReady is returned while there is none. It wraps an *ExhaustedError when there are no more, a *LostError after
+// ErrNotReady is returned while there is none. It wraps an *ExhaustedError when there are no more, or none until another
+// date, an *AheadError while others have numbers of a later time than this clock's, a *LostError after
 // the store has lost data, until an operator resumes the counter, ErrDestroyed when it was destroyed, and ErrDetached
 // after Detach.
 func (c *Counter) Next(ctx context.Context) (firn.ID, error) { return c.peer().Next(ctx) }
@@ -51,15 +54,16 @@ func (c *Counter) peer() *peer.Counter { return (*peer.Counter)(c) }
 // reserves no number before one is wanted. If the store has ever lost data, an operator resumes a counter that is new
 // (firn sequencer resume), or creates it (firn sequencer create): nobody else knows whether it had given numbers before.
 //
-// The errors are those of EnsureSequencer, and a *KindError when the definition is not one of a counter, or a sequencer
-// of another kind had the name.
+// The errors are those of EnsureSequencer, and a *KindError when the definition is not one of a counter or in strict
+// order, or a sequencer of another kind had the name, and a *SmallerError when the numbers of the present time, by its
+// date or layout, would not exceed those before.
 func (m *Member) EnsureCounter(ctx context.Context, name string, d sequencer.Definition) (*Counter, error) {
 	c, err := m.peer().EnsureCounter(ctx, name, d)
 	return (*Counter)(c), err
 }
 
 // OpenCounter returns the handle of a counter that exists. ErrNoSequencer is returned when no sequencer has the name, a
-// *KindError when it is no counter, and other errors when ctx or the member has ended.
+// *KindError when its IDs are not claimed, and other errors when ctx or the member has ended.
 func (m *Member) OpenCounter(ctx context.Context, name string) (*Counter, error) {
 	c, err := m.peer().OpenCounter(ctx, name)
 	return (*Counter)(c), err

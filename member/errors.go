@@ -65,7 +65,7 @@ type EarlyError = peer.EarlyError
 type ExistsError = peer.ExistsError
 
 // ExhaustedError is wrapped in an ErrNotReady when a counter has fewer numbers left than are wanted: Last is the
-// greatest that there is.
+// greatest that there is, and Until when greater ones come; zero: never.
 type ExhaustedError = counter.ExhaustedError
 
 // FloorError is wrapped in an ErrNotReady while members may not make IDs yet after the store has lost data, or may
@@ -74,8 +74,16 @@ type ExhaustedError = counter.ExhaustedError
 type FloorError = peer.FloorError
 
 // KindError is returned when the sequencer Name is of the kind Is and not of that which is Wanted, or was before it was
-// Destroyed.
+// Destroyed. Claimed says that it is a counter or in strict order.
 type KindError = peer.KindError
+
+// AheadError is wrapped in an ErrNotReady while somebody has reserved numbers, up to Reserved, of a time that this
+// member's clock has not reached, which allows no numbers above Last.
+type AheadError = counter.AheadError
+
+// SmallerError is returned when a definition would give numbers that are not above all before: After is the greatest of
+// those, and Last the greatest of the present time.
+type SmallerError = counter.SmallerError
 
 // LostError is wrapped in an ErrNotReady after the store has lost data, so that numbers of a counter could come again,
 // until an operator resumes it: Last is the greatest number that this member knows to be reserved.

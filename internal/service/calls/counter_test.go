@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
 	"github.com/firn-id/firn/internal/test/servertest"
+	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -139,6 +140,31 @@ func TestProblemsOfCounters(t *testing.T) {
 		}
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// The numbers of a date end with its digits, until the next one.
+func TestProblemsOfDatedCounters(t *testing.T) {
+	d := cluster.Definition{Kind: cluster.Counter, Dated: sequencer.Dated{Every: sequencer.EveryDay, Digits: 2}}
+	s := healthy()
+	first, last, until := d.Dated.At(s.At, time.UTC)
+	for reserved, want := range map[firn.ID]string{
+		first + 78:      "",
+		first + 79:      "warning: receipts has 19 numbers left until " + until.Format(time.RFC3339),
+		last - 4:        "error: receipts has 4 numbers left until " + until.Format(time.RFC3339),
+		last:            "error: receipts has no numbers left until " + until.Format(time.RFC3339) + " but those that nodes have reserved",
+		first - 1000000: "", // of an earlier date
+	} {
+		s := healthy()
+		s.Sequencers = append(s.Sequencers, calls.StatusSequencer{Name: "receipts", Definition: d})
+		s.Members[0].Vitals.Counters = map[string]peer.Counting{"receipts": {Reserved: reserved}}
+		got := ""
+		for _, p := range calls.Problems(s) {
+			got += string(p.Level) + ": " + p.Effect
+		}
+		if got != want {
+			t.Errorf("%d: %q, want %q", reserved, got, want)
 		}
 	}
 }
