@@ -190,6 +190,11 @@ func (d *demo) begin(ctx context.Context) error {
 	if err := d.await(ctx, len(d.hosts)); err != nil {
 		return err
 	}
+	for _, o := range others {
+		if err := d.hosts[0].running().node.Create(ctx, o.name, o.definition); err != nil {
+			return err
+		}
+	}
 	return d.out.Print(d.intro(first[0], took))
 }
 

@@ -39,6 +39,13 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 			d.command(fmt.Sprintf("decode %d", first)),
 		}},
 		{
+			"take the next number, the next number of today, and an ID in strict order",
+			[]string{
+				d.command("id --sequencer invoices"), d.command("id --sequencer receipts"),
+				d.command("id --sequencer events"),
+			},
+		},
+		{
 			"create another ID space",
 			[]string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")},
 		},

@@ -378,5 +378,11 @@ func (n *Node) Login() string {
 // Value returns the value of the cluster that the node has reached.
 func (n *Node) Value() cluster.Value { return n.member.Value() }
 
+// Create creates a sequencer unless it exists with this definition. The error is that of the member.
+func (n *Node) Create(ctx context.Context, name string, d cluster.Definition) error {
+	_, err := n.member.Create(ctx, name, d)
+	return err
+}
+
 // MemberID returns the ID of the node as a member of the cluster; empty until it has joined.
 func (n *Node) MemberID() string { return n.member.ID() }
