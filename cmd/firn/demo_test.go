@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -230,6 +231,17 @@ func TestDemo(t *testing.T) {
 			}
 		}},
 		{"firn decode", nil},
+		{"firn id --sequencer invoices", func(out string) {
+			if n, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || n < 1 || n > 100_000 {
+				t.Errorf("the next number is %q", out)
+			}
+		}},
+		{"firn id --sequencer receipts", func(out string) {
+			if len(out) != len("20261126000123\n") {
+				t.Errorf("the next number of a date is %q", out)
+			}
+		}},
+		{"firn id --sequencer events", nil},
 		{"firn sequencer create orders", nil},
 		{"firn id --sequencer orders", nil},
 		{"firn cluster status", func(out string) {
