@@ -126,6 +126,19 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 	}
 }
 
+// Check reads the counter if the owner may have reserved numbers, so that it sees a loss of data, or what others gave
+// back, without having to claim. The errors are those of Claim.
+func (o *Owner) Check(ctx context.Context) error {
+	if err := o.lock(ctx); err != nil {
+		return err
+	}
+	defer o.unlock()
+	if o.State().Phase != Held {
+		return nil
+	}
+	return o.do(ctx, Due{}, nil)
+}
+
 // next returns how many numbers the next block is to have: by the rate, and at most half of those that are left, so
 // that the last ones are not all reserved by one owner; 1 if callers alone say how many.
 func (o *Owner) next() int64 {

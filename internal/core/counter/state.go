@@ -210,7 +210,7 @@ func (s State) commit(r Record) Action {
 
 func due(s State) (State, Action) {
 	switch s.Phase {
-	case Reading, Lost:
+	case Reading, Held, Lost:
 		return s, Action{Kind: Look}
 	case Returning:
 		last := s.returned()
