@@ -39,8 +39,8 @@ type Dispenser interface {
 	Start()
 }
 
-// Owner is one process's part in a counter: it claims the blocks that its Dispenser gives. It has no goroutine of its own. Its
-// methods are safe for concurrent use; those that write run one at a time.
+// Owner is one process's part in a counter: it claims the blocks that its Dispenser gives. It has no goroutine of its
+// own. Its methods are safe for concurrent use; those that write run one at a time.
 type Owner struct {
 	config  Config
 	blocks  Dispenser

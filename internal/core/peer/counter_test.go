@@ -89,6 +89,14 @@ func (w *world) reserved() counter.Record {
 	return v.Record
 }
 
+// puts changes the store, of which it tells no member.
+func (w *world) puts(op store.Op) {
+	w.t.Helper()
+	if _, err := w.service.Client("outside").Commit(w.t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func TestMembersGiveDenseNumbers(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := w.ready("a", "b")
@@ -366,8 +374,8 @@ func TestACounterWhoseStoreHasLostData(t *testing.T) {
 	}
 }
 
-// A member that gives numbers of its block needs nothing from the store for long, and is told of nothing. It sees within
-// a third of the window that its numbers may come again, or that others have given some back.
+// A member that gives numbers of its block needs nothing from the store for long, and is told of nothing. It sees
+// within a third of the window that its numbers may come again, or that others have given some back.
 func TestAMemberThatClaimsNothingLooksAtItsCounters(t *testing.T) {
 	key := counter.Key("invoices")
 	for what, ops := range map[string][]store.Op{
@@ -380,9 +388,7 @@ func TestAMemberThatClaimsNothingLooksAtItsCounters(t *testing.T) {
 				c := w.ready("a")[0].counter()
 				w.gives(c, 1) // it has the 2
 				for _, op := range ops {
-					if _, err := w.service.Client("operator").Commit(t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
-						t.Fatal(err)
-					}
+					w.puts(op)
 				}
 				if err := c.Ready(); err != nil {
 					t.Errorf("%v before it can know", err)
@@ -422,9 +428,7 @@ func TestACounterInUseDoesNotResume(t *testing.T) {
 		nodes := w.ready("a", "b")
 		w.gives(nodes[0].counter(), 1)
 		time.Sleep(window/3 + time.Second) // until its pulse says so
-		if _, err := w.service.Client("operator").Commit(t.Context(), store.Txn{Then: []store.Op{floor.NewEra()}}); err != nil {
-			t.Fatal(err)
-		}
+		w.puts(floor.NewEra())
 		resume := func() error { return nodes[1].mem.Load().ResumeCounter(t.Context(), "invoices", 10) }
 		const why = `the node "a" may still give numbers of the counter "invoices", as it has not noticed yet that the ` +
 			"store has lost data; stop it, or wait until it has noticed"

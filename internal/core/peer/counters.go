@@ -150,9 +150,9 @@ func (m *Member) countings() map[string]Counting {
 }
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
-// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, and a
-// *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved, and an *InUseError while
-// a member that has not noticed the loss may still give numbers.
+// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, a
+// *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved, and an *InUseError
+// while a member that has not noticed the loss may still give numbers.
 func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
 	v, err := m.latest(ctx, name)
 	if err == nil {

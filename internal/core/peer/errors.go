@@ -113,7 +113,7 @@ func (e *KindError) Error() string {
 // Reason returns the code of the error, as docs/errors.md has it.
 func (*KindError) Reason() string { return "refused" }
 
-// InUseError is returned by ResumeCounter while a living member has not noticed that the store has lost data, and so may
+// InUseError is returned by ResumeCounter while a living member has not noticed that the store has lost data: it may
 // give numbers above that from which the counter is to go on.
 type InUseError struct {
 	Name string // of the counter
@@ -121,8 +121,8 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("the node %q may still give numbers of the counter %q, as it has not noticed yet that the store has "+
-		"lost data; stop it, or wait until it has noticed", e.Node, e.Name)
+	return fmt.Sprintf("the node %q may still give numbers of the counter %q, as it has not noticed yet that the store "+
+		"has lost data; stop it, or wait until it has noticed", e.Node, e.Name)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

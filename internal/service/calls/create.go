@@ -67,7 +67,8 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 		c.Warnings = append(c.Warnings, warning)
 	}
 	for other, q := range s.member.Value().Sequencers() {
-		if other != name && d.Kind == cluster.Snowflake && !isCounter(q) && (firn.UUID{}).Tagged(other) == (firn.UUID{}).Tagged(name) {
+		if other != name && d.Kind == cluster.Snowflake && !isCounter(q) &&
+			(firn.UUID{}).Tagged(other) == (firn.UUID{}).Tagged(name) {
 			c.Warnings = append(c.Warnings,
 				fmt.Sprintf("UUIDs of the sequencer %s have the same tag: those of both may be equal", other))
 		}
