@@ -26,7 +26,7 @@ func TestJSONHoldsEverySection(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Tables) != 2+2+2+5+1+3+2+1+1+4+1+1+2+1+1+2 {
+	if len(got.Tables) != 2+2+2+5+1+3+2+1+1+4+1+1+2+1+1+1+1+2 {
 		t.Errorf("%d tables", len(got.Tables))
 	}
 	for _, table := range got.Tables {
@@ -56,7 +56,7 @@ func TestUnknownSection(t *testing.T) {
 	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(),
 		"next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, client, sequencer, cluster-cost, "+
-			"attach, stores") {
+			"attach, counter, counter-busy, stores") {
 		t.Errorf("got %v, want an error that names the sections", err)
 	}
 }

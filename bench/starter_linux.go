@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -67,6 +68,24 @@ func (s *starter) end() {
 	for i := len(s.ends) - 1; i >= 0; i-- {
 		s.ends[i]()
 	}
+}
+
+// guarded runs what starts servers, and ends them. It returns why one can't be started here, or was not.
+func guarded(ctx context.Context, run func(on *starter) error) (skipped string, err error) {
+	on := &starter{ctx: ctx}
+	defer on.end()
+	defer func() {
+		switch gaveUp := recover().(type) {
+		case nil:
+		case skip:
+			skipped = string(gaveUp)
+		case failure:
+			err = errors.New(string(gaveUp))
+		default:
+			panic(gaveUp)
+		}
+	}()
+	return "", run(on)
 }
 
 // counted is the address of a proxy that counts what clients send to a server.

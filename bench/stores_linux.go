@@ -94,48 +94,39 @@ func runStores(ctx context.Context, s settings) ([]table, error) {
 }
 
 func measureService(ctx context.Context, s settings, k service, costs, idle *table) (skipped string, err error) {
-	on := &starter{ctx: ctx}
-	defer on.end()
+	return guarded(ctx, func(on *starter) error { return measureOver(ctx, s, on, k, costs, idle) })
+}
+
+func measureOver(ctx context.Context, s settings, on *starter, k service, costs, idle *table) error {
 	s.tell("stores, %s: starting", k.name)
-	defer func() {
-		switch gaveUp := recover().(type) {
-		case nil:
-		case skip:
-			skipped = string(gaveUp)
-		case failure:
-			err = errors.New(string(gaveUp))
-		default:
-			panic(gaveUp)
-		}
-	}()
 	open := k.start(on)
 	var values []float64
 	began := time.Now()
 	first, err := join(ctx, open, 0)
 	if err != nil {
-		return "", err
+		return err
 	}
 	values = append(values, ms(time.Since(began)))
 	s.tell("stores, %s: first ID after %.0f ms", k.name, values[0])
 	first.leave()
 	fences, err := fenceCosts(ctx, s, open)
 	if err != nil {
-		return "", err
+		return err
 	}
 	costs.add(k.name, append(values, fences...)...)
 	if k.alone {
-		return "", nil
+		return nil
 	}
 	s.tell("stores, %s: %d members join", k.name, s.joining)
 	row, err := joinAndRest(ctx, s, on, open)
 	if err != nil {
-		return "", err
+		return err
 	}
 	idle.add(k.name, row...)
 	idle.Targets = append(idle.Targets,
 		atMost(fmt.Sprintf("s until %d members have joined over %s", s.joining, k.name), row[0], 60),
 		atMost("transactions of an idle member in a third of a window over "+k.name, row[2], 1.05))
-	return "", nil
+	return nil
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -46,6 +46,8 @@ class TestWhatIsRetried(FakeTimeCase):
             ("404 of what is no firn node", says(404, "<html>"), True),
             ("408", says(408, ""), True),
             ("409", refuses(409, "exists"), False),
+            ("409 of a counter at its end", refuses(409, "exhausted"), False),
+            ("409 of a counter after a loss", refuses(409, "lost"), False),
             ("413", refuses(413, "too_large"), False),
             ("429", refuses(429, "rate_limited", retry_after="1"), False),
             ("500", refuses(500, "internal"), True),

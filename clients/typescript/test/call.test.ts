@@ -21,6 +21,8 @@ for (const [name, bad, retried] of [
   ["405", refuses(405, "method_not_allowed"), false],
   ["408", says(408, ""), true],
   ["409", refuses(409, "exists"), false],
+  ["409 of a counter at its end", refuses(409, "exhausted"), false],
+  ["409 of a counter after a loss", refuses(409, "lost"), false],
   ["413", refuses(413, "too_large"), false],
   ["429", refuses(429, "rate_limited", { "retry-after": "1" }), false],
   ["500", refuses(500, "internal"), true],

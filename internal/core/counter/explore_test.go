@@ -379,6 +379,7 @@ func (w world) nextWhenReady(i int, sc scope, step func(string, int64, Event, mo
 		for _, size := range sc.sizes {
 			step("needs numbers, so many", size, Need{size}, ready)
 		}
+		step("looks whether anything has changed", 0, Due{}, ready)
 		step("wants to leave", 0, Leave{}, ready)
 	case Losing:
 		n := w

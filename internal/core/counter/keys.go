@@ -20,27 +20,27 @@ type recordJSON struct {
 	Size int64  `json:"size,omitempty"`
 	Era  int64  `json:"era,omitempty"`
 	Mark string `json:"mark,omitempty"` // of the write, which its owner knows again
+	By   string `json:"by,omitempty"`   // whom the owner said it is
 }
 
-func (r Record) put(key, mark string) (store.Op, error) {
-	value, err := json.Marshal(recordJSON{r.Last, r.Size, r.Era, mark})
+func (r Record) put(key, mark, by string) (store.Op, error) {
+	value, err := json.Marshal(recordJSON{r.Last, r.Size, r.Era, mark, by})
 	return store.Put(key, value), err
 }
 
 // parse reads the value of a key; an empty one is that of an absent key.
-func parse(key string, value []byte) (r Record, mark string, err error) {
+func parse(key string, value []byte) (v recordJSON, err error) {
 	if len(value) == 0 {
-		return r, "", nil
+		return v, nil
 	}
-	var v recordJSON
 	if err = json.Unmarshal(value, &v); err == nil && (v.Last < 0 || v.Size < 0 || v.Size > v.Last) {
 		err = fmt.Errorf("a block of %d numbers up to %d", v.Size, v.Last)
 	}
 	if err != nil {
-		return r, "", fmt.Errorf("the key %q can't be read, so that no number can be given: it holds %.100q: %w", key,
+		return v, fmt.Errorf("the key %q can't be read, so that no number can be given: it holds %.100q: %w", key,
 			value, err)
 	}
-	return Record{v.Last, v.Size, v.Era}, v.Mark, nil
+	return v, nil
 }
 
 // Read reads a counter and the store's era. The mark is that of the record's write. Errors are those of the store, or
@@ -55,10 +55,12 @@ func Read(ctx context.Context, s store.Store, key string) (v View, mark string, 
 		return v, "", err
 	}
 	v = View{Version: kv.Version, IfEra: era.Version}
-	if v.StoreEra, err = floor.ParseEra(era.Value); err == nil {
-		v.Record, mark, err = parse(key, kv.Value)
+	if v.StoreEra, err = floor.ParseEra(era.Value); err != nil {
+		return v, "", err
 	}
-	return v, mark, err
+	r, err := parse(key, kv.Value)
+	v.Record, v.By = Record{r.Last, r.Size, r.Era}, r.By
+	return v, r.Mark, err
 }
 
 // Tell changes the store's era, once it has lost data, so that nobody claims numbers before an operator resumes. A
@@ -111,7 +113,7 @@ func ResumeAfter(ctx context.Context, s store.Store, key string, after int64) er
 
 // write puts a record that is no block, and so needs no mark.
 func write(ctx context.Context, s store.Store, key string, v View, r Record) error {
-	put, err := r.put(key, "")
+	put, err := r.put(key, "", "")
 	if err != nil {
 		return err
 	}

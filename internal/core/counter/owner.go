@@ -20,7 +20,8 @@ type Config struct {
 	Key   string // of the counter, see the function Key
 	Rule  Rule
 	Pace  Pace
-	Clock func() int64 // in Unix nanoseconds; nil: that of the system
+	Clock func() int64  // in Unix nanoseconds; nil: that of the system
+	By    func() string // what others know the owner by, see Rival; nil: nothing
 }
 
 // Dispenser gives the numbers of an owner's blocks: Blocks or, in strict order, a Queue.
@@ -39,8 +40,8 @@ type Dispenser interface {
 	Start()
 }
 
-// Owner is one process's part in a counter: it claims the blocks that its Dispenser gives. It has no goroutine of its own. Its
-// methods are safe for concurrent use; those that write run one at a time.
+// Owner is one process's part in a counter: it claims the blocks that its Dispenser gives. It has no goroutine of its
+// own. Its methods are safe for concurrent use; those that write run one at a time.
 type Owner struct {
 	config  Config
 	blocks  Dispenser
@@ -132,6 +133,19 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 	}
 }
 
+// Check reads the counter if the owner may have reserved numbers, so that it sees a loss of data, or what others gave
+// back, without having to claim. The errors are those of Claim.
+func (o *Owner) Check(ctx context.Context) error {
+	if err := o.lock(ctx); err != nil {
+		return err
+	}
+	defer o.unlock()
+	if o.State().Phase != Held {
+		return nil
+	}
+	return o.do(ctx, Due{}, nil)
+}
+
 // next returns how many numbers the next block is to have: by the rate, and at most half of those that are left, so
 // that the last ones are not all reserved by one owner; 1 if callers alone say how many.
 func (o *Owner) next() int64 {
@@ -172,6 +186,9 @@ func (o *Owner) lost() error {
 }
 
 func (s State) lost() error { return &LostError{Last: max(s.Greatest, s.Known.Last)} }
+
+// Rival returns who claimed the last block that this owner knows of, as it calls itself; empty: this owner, or nobody.
+func (o *Owner) Rival() string { return o.State().Known.By }
 
 // Lost reports whether the counter has stopped since the store has lost data.
 func (o *Owner) Lost() bool {
@@ -284,6 +301,7 @@ func (o *Owner) look(ctx context.Context) (Event, error) {
 	defer o.mu.Unlock()
 	if v.Mine = mark != "" && o.stamps.Sent(mark); v.Mine {
 		o.stamps.Settle(mark)
+		v.By = ""
 	}
 	return Seen{v}, nil
 }
@@ -293,7 +311,11 @@ func (o *Owner) commit(ctx context.Context, w Write, guards []store.Condition) (
 	o.mu.Lock()
 	mark := o.stamps.Next()
 	o.mu.Unlock()
-	put, err := w.Record.put(o.config.Key, mark)
+	by := ""
+	if o.config.By != nil {
+		by = o.config.By()
+	}
+	put, err := w.Record.put(o.config.Key, mark, by)
 	if err != nil {
 		return nil, err
 	}

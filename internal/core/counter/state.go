@@ -53,7 +53,8 @@ func (r Record) block() Block {
 type View struct {
 	Version store.Version // zero when there is no record
 	Record
-	Mine bool // this owner has sent the write of the record
+	Mine bool   // this owner has sent the write of the record
+	By   string // who has, as it calls itself; empty: nobody who claims, or this owner
 
 	StoreEra int64         // changes when somebody notices that the store has lost data
 	IfEra    store.Version // of the era's key
@@ -204,7 +205,7 @@ func (s State) commit(r Record) Action {
 
 func due(s State) (State, Action) {
 	switch s.Phase {
-	case Reading, Lost:
+	case Reading, Held, Lost:
 		return s, Action{Kind: Look}
 	case Returning:
 		last := s.returned()
@@ -229,7 +230,7 @@ func (s State) returned() int64 {
 }
 
 func applied(s State, e Applied) (State, Action) {
-	s.Known.Version, s.Known.Record, s.Doubt = e.Version, e.Write.Record, false
+	s.Known.Version, s.Known.Record, s.Known.By, s.Doubt = e.Version, e.Write.Record, "", false
 	switch s.Phase {
 	case Held:
 		return s.use(e.Write.Record)

@@ -27,6 +27,7 @@ type Counter struct {
 	created atomic.Int64                  // position in the log; 0: unknown, after the store lost data
 	owner   atomic.Pointer[counter.Owner] // replaced where a copy of this process may go on with its blocks
 	wake    chan struct{}
+	checks  *time.Ticker // when to look whether the counter has changed in the store
 
 	ctx context.Context         // ends when it gives no more numbers
 	end context.CancelCauseFunc // ends it, and says why
@@ -91,6 +92,7 @@ func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Count
 	if c.rule, err = counter.RuleOf(c.definition); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
+	c.checks = time.NewTicker(m.options.Window / 3)
 	c.created.Store(v.Created())
 	c.ctx, c.end = context.WithCancelCause(m.serving)
 	c.renew()
@@ -106,6 +108,7 @@ func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Count
 func (c *Counter) renew() {
 	c.owner.Store(counter.NewOwner(counter.Config{
 		Store: c.m.store, Key: counter.Key(c.name), Rule: c.rule, Pace: c.m.options.Pace, Clock: c.m.clock.Now,
+		By: c.m.ID,
 	}))
 }
 
@@ -124,30 +127,43 @@ func (c *Counter) Counting() Counting {
 	}
 }
 
+// Rival returns the member to which this one leaves a sequencer in strict order: the one that claimed last, if its ID is
+// the smaller one of the two, so that neither waits for the other; empty: it gives IDs itself.
+func (c *Counter) Rival() string {
+	if c.definition.Order != cluster.OrderStrict {
+		return ""
+	}
+	by := c.owner.Load().Rival()
+	if by >= c.m.ID() || !c.m.Value().IsMember(by) {
+		return ""
+	}
+	return by
+}
+
 // Next returns the next number. It waits for one until ctx ends, at most as long as the store takes to answer.
 //
 // ErrNotReady is returned while there is none. It wraps a *counter.ExhaustedError when all are used up, a
 // *counter.LostError after the store has lost data and until an operator resumes the counter, ErrDestroyed when it was
 // destroyed, ErrDetached after Detach, and else the error of the store.
-func (c *Counter) Next(ctx context.Context) (firn.ID, error) {
-	for {
-		o := c.owner.Load()
-		id, err := o.Blocks().Next(ctx)
-		if err == nil {
-			return id, nil
-		}
-		if c.owner.Load() == o { // nobody has replaced the blocks meanwhile
-			return 0, c.notReady(ctx, err)
-		}
-	}
+func (c *Counter) Next(ctx context.Context) (id firn.ID, err error) {
+	err = c.give(ctx, func(from counter.Dispenser) (err error) {
+		id, err = from.Next(ctx)
+		return err
+	})
+	return id, err
 }
 
 // Fill fills ids with the next numbers in ascending order: consecutive ones if one block has them, or blocks that
 // follow upon one another. It waits and fails as Next does; on an error it zeroes ids.
 func (c *Counter) Fill(ctx context.Context, ids []firn.ID) error {
+	return c.give(ctx, func(from counter.Dispenser) error { return from.Fill(ctx, ids) })
+}
+
+// give has the present blocks give, and those that have replaced them meanwhile.
+func (c *Counter) give(ctx context.Context, give func(counter.Dispenser) error) error {
 	for {
 		o := c.owner.Load()
-		err := o.Blocks().Fill(ctx, ids)
+		err := give(o.Blocks())
 		if err == nil {
 			return nil
 		}
@@ -176,16 +192,11 @@ func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error
 // another member's, what is left of that block may be too little, and nobody gets it any more. It waits and fails as
 // Next does.
 func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) {
-	for {
-		o := c.owner.Load()
-		last, err := o.Blocks().Take(ctx, n)
-		if err == nil {
-			return last, nil
-		}
-		if c.owner.Load() == o {
-			return 0, c.notReady(ctx, err)
-		}
-	}
+	err = c.give(ctx, func(from counter.Dispenser) (err error) {
+		last, err = from.Take(ctx, n)
+		return err
+	})
+	return last, err
 }
 
 // Ready returns nil when the member gives numbers, or claims some as soon as a caller needs them. The error is that of
@@ -230,6 +241,7 @@ func (c *Counter) poke() {
 // run claims blocks when callers need them, until the handle ends, and then gives back what is left.
 func (c *Counter) run() {
 	defer c.remove()
+	defer c.checks.Stop()
 	var err error
 	for failures := 0; c.awaitWork(failures, err); {
 		failures++
@@ -281,12 +293,26 @@ func (c *Counter) awaitWork(failures int, err error) bool {
 				return true
 			}
 			failures = 0
+		case <-c.checks.C:
+			timer.Stop()
+			if c.check(); failures > 0 || lost { // the timer would begin again
+				return true
+			}
 		case <-timer.C:
 			if failures > 0 || lost {
 				return true
 			}
 		}
 	}
+}
+
+// check has the owner see a loss of data that nothing has told the member, as it may need no block for long. Where the
+// store does not answer, the next check may see more.
+func (c *Counter) check() {
+	losses := c.m.losses.Load()
+	ctx, cancel := context.WithTimeout(c.ctx, c.m.options.Window/3)
+	defer cancel()
+	c.m.breaks(losses, c.owner.Load().Check(ctx))
 }
 
 func (c *Counter) remove() {
@@ -307,17 +333,26 @@ func (c *Counter) claim(ctx context.Context) error {
 		}
 		o.Told()
 	}
-	err := c.open(ctx)
-	if err == nil {
-		err = o.Claim(ctx, c.guard)
-	}
-	if errors.Is(err, counter.ErrClosed) {
-		c.guard = store.Condition{} // the generation has ended, or another has begun
+	err := c.claimOnce(ctx, o)
+	if errors.Is(err, counter.ErrClosed) { // the generation has ended, or another has begun
+		err = c.claimOnce(ctx, o)
 	}
 	if err != nil && ctx.Err() == nil {
 		o.Blocks().Fail(err)
 		c.m.breaks(losses, err)
 		c.m.troubles.note(ctx, "can't claim numbers of a counter at present, trying again", err)
+	}
+	return err
+}
+
+// claimOnce claims a block if one is wanted, by what is known of the generation.
+func (c *Counter) claimOnce(ctx context.Context, o *counter.Owner) error {
+	err := c.open(ctx)
+	if err == nil {
+		err = o.Claim(ctx, c.guard)
+	}
+	if errors.Is(err, counter.ErrClosed) {
+		c.guard = store.Condition{}
 	}
 	return err
 }

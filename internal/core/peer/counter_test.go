@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/counter"
@@ -86,6 +87,14 @@ func (w *world) reserved() counter.Record {
 		w.t.Fatal(err)
 	}
 	return v.Record
+}
+
+// puts changes the store, of which it tells no member.
+func (w *world) puts(op store.Op) {
+	w.t.Helper()
+	if _, err := w.service.Client("outside").Commit(w.t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func TestMembersGiveDenseNumbers(t *testing.T) {
@@ -363,6 +372,76 @@ func TestACounterWhoseStoreHasLostData(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A member that gives numbers of its block needs nothing from the store for long, and is told of nothing. It sees
+// within a third of the window that its numbers may come again, or that others have given some back.
+func TestAMemberThatClaimsNothingLooksAtItsCounters(t *testing.T) {
+	key := counter.Key("invoices")
+	for what, ops := range map[string][]store.Op{
+		"another era":     {floor.NewEra()},
+		"no record":       {store.Delete(key)},
+		"a record before": {store.Delete(key), store.Put(key, []byte(`{"last":1}`))},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c := w.ready("a")[0].counter()
+				w.gives(c, 1) // it has the 2
+				for _, op := range ops {
+					w.puts(op)
+				}
+				if err := c.Ready(); err != nil {
+					t.Errorf("%v before it can know", err)
+				}
+				time.Sleep(window/3 + time.Second)
+				if id, err := c.Next(t.Context()); reason.Of(err) != "lost" {
+					t.Errorf("%d %v, want that it is lost", id, err)
+				}
+			})
+		})
+	}
+}
+
+func TestAMemberSeesNumbersThatWereGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b")
+		var all []*Counter
+		for _, n := range nodes {
+			c, err := n.mem.Load().EnsureCounter(t.Context(), "few", cluster.Definition{Kind: cluster.Counter, Max: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, c)
+		}
+		w.gives(all[0], 1, 2) // it has the 3
+		w.gone(all[1], "exhausted", time.Second)
+		nodes[0].leave()
+		time.Sleep(window/3 + time.Second)
+		w.gives(all[1], 3)
+	})
+}
+
+// While a living member has not noticed the loss, it may give numbers above that from which an operator has the counter
+// go on.
+func TestACounterInUseDoesNotResume(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b")
+		w.gives(nodes[0].counter(), 1)
+		time.Sleep(window/3 + time.Second) // until its pulse says so
+		w.puts(floor.NewEra())
+		resume := func() error { return nodes[1].mem.Load().ResumeCounter(t.Context(), "invoices", 10) }
+		const why = `the node "a" may still give numbers of the counter "invoices", as it has not noticed yet that the ` +
+			"store has lost data; stop it, or wait until it has noticed"
+		if err := resume(); err == nil || err.Error() != why || reason.Of(err) != "refused" {
+			t.Errorf("%v, want %s", err, why)
+		}
+		time.Sleep(window)
+		if err := resume(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * lostEvery)
+		w.gives(nodes[0].counter(), 11)
+	})
 }
 
 // A counter that no living member has used when the store lost data stops, too.

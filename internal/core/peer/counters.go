@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -130,13 +131,34 @@ func (m *Member) CounterRecord(ctx context.Context, name string) (v counter.View
 	return v, err
 }
 
+// mostCounters is of how many counters a member tells in its pulse: all members read those of all.
+const mostCounters = 32
+
+// countings returns how far this member is with its counters, at most mostCounters; those that have stopped go before
+// others.
+func (m *Member) countings() map[string]Counting {
+	all := map[string]Counting{}
+	for _, lost := range []bool{true, false} {
+		for _, c := range m.Counters() {
+			if is := c.Counting(); is.Lost == lost && len(all) < mostCounters {
+				all[c.name] = is
+			}
+		}
+	}
+	return all
+}
+
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
-// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, and a
-// *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved.
+// nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, a
+// *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved, and an *InUseError
+// while a member that has not noticed the loss may still give numbers.
 func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
 	v, err := m.latest(ctx, name)
 	if err == nil {
 		err = mustBe(name, v.Definition(), true)
+	}
+	if err == nil {
+		err = m.mayResume(ctx, name, int64(after))
 	}
 	if err != nil {
 		return err
@@ -154,4 +176,25 @@ func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) 
 		c.poke()
 	}
 	return err
+}
+
+// mayResume returns an error when a counter can't go on above a number, or one of the living still gives numbers as if
+// the store had lost nothing.
+func (m *Member) mayResume(ctx context.Context, name string, after int64) error {
+	return m.insist(ctx, "can't read who uses a counter at present", func() error {
+		v, _, err := counter.Read(ctx, m.store, counter.Key(name))
+		if err == nil {
+			_, err = counter.Resume(v, after)
+		}
+		if err != nil {
+			return err
+		}
+		living, err := m.Pulses(ctx)
+		for id, p := range living {
+			if is := p.Vitals.Counters[name]; is.Reserved > 0 && !is.Lost {
+				return &InUseError{Name: name, Node: cmp.Or(p.Owner, id)}
+			}
+		}
+		return err
+	})
 }

@@ -114,6 +114,21 @@ func (e *KindError) Error() string {
 // Reason returns the code of the error, as docs/errors.md has it.
 func (*KindError) Reason() string { return "refused" }
 
+// InUseError is returned by ResumeCounter while a living member has not noticed that the store has lost data: it may
+// give numbers above that from which the counter is to go on.
+type InUseError struct {
+	Name string // of the counter
+	Node string // the name of the member's node
+}
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("the node %q may still give numbers of the counter %q, as it has not noticed yet that the store "+
+		"has lost data; stop it, or wait until it has noticed", e.Node, e.Name)
+}
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*InUseError) Reason() string { return "refused" }
+
 // kindOf returns what tells the IDs of a definition from others of the same name.
 func kindOf(d cluster.Definition) string {
 	if d.Kind == cluster.Snowflake && d.Claimed() {

@@ -79,6 +79,7 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	if !v.Since.IsZero() {
 		v.Since = m.Wall().Add(-time.Since(v.Since)) // by its own clock
 	}
+	v.Counters = m.countings()
 	if j := m.judged(); !j.at.IsZero() {
 		v.Verdict, v.Offset, v.Against, v.Others = j.Kind.String(), j.Offset, j.Against, j.Others
 		v.Judged, v.VerdictSince = m.Wall().Add(-time.Since(j.at)), m.Wall().Add(-time.Since(j.since))

@@ -37,20 +37,6 @@ func hereCounting(c *peer.Counter) Here {
 	return here
 }
 
-// countings returns how far this member is with its counters, at most mostRates; those that have stopped go before
-// others.
-func (s *Service) countings() map[string]peer.Counting {
-	all := map[string]peer.Counting{}
-	for _, lost := range []bool{true, false} {
-		for _, c := range s.member.Counters() {
-			if is := c.Counting(); is.Lost == lost && len(all) < mostRates {
-				all[c.Name()] = is
-			}
-		}
-	}
-	return all
-}
-
 // counters finds counters that have stopped since the store has lost data, and those whose numbers end.
 func (p *problems) counters() {
 	for _, q := range p.status.Sequencers {

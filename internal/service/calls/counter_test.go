@@ -79,7 +79,7 @@ func TestCounter(t *testing.T) {
 	if q := status(); !q.Count.Lost || q.Here.State != "lost" || q.Here.Why == "" {
 		t.Errorf("after a loss it is %+v, here %+v", q.Count, q.Here)
 	}
-	if v := s.Vitals().Counters["invoices"]; !v.Lost || v.Reserved < last {
+	if v := member.Vitals().Counters["invoices"]; !v.Lost || v.Reserved < last {
 		t.Errorf("the vitals are %+v", v)
 	}
 	for after, want := range map[int64]codes.Code{-1: codes.BadRequest, 6: codes.Refused} {

@@ -66,8 +66,9 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	if warning, err := d.Check(time.Now()); err == nil && warning != "" {
 		c.Warnings = append(c.Warnings, warning)
 	}
-	for other := range s.member.Value().Sequencers() {
-		if other != name && (firn.UUID{}).Tagged(other) == (firn.UUID{}).Tagged(name) {
+	for other, q := range s.member.Value().Sequencers() {
+		if other != name && d.Kind == cluster.Snowflake && q.Definition().Kind == cluster.Snowflake &&
+			(firn.UUID{}).Tagged(other) == (firn.UUID{}).Tagged(name) {
 			c.Warnings = append(c.Warnings,
 				fmt.Sprintf("UUIDs of the sequencer %s have the same tag: those of both may be equal", other))
 		}

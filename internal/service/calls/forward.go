@@ -87,6 +87,25 @@ func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, 
 	return &elsewhere{s, name, held, who.Token(), at}, ok
 }
 
+// rival returns the issuer at the node that claims IDs in strict order and was faster than this one, so that the two do
+// not get in each other's way. It returns false if there is none, and for a call that another node has forwarded.
+func (s *Service) rival(ctx context.Context, who *auth.Caller, name string) (*elsewhere, bool) {
+	c, ok := s.member.Counter(name)
+	if !ok || s.options.Forwarder == nil || ctx.Value(forwardedKey{}) != nil {
+		return nil, false
+	}
+	id := c.Rival()
+	if id == "" {
+		return nil, false
+	}
+	held, ok := s.member.Value().Sequencer(name)
+	if !ok {
+		return nil, false
+	}
+	at, ok := s.peers.asks(ctx, s.member, question{name, id}, held)
+	return &elsewhere{s, name, held, who.Token(), at}, ok
+}
+
 // lacksNodeID reports whether a caller's call got no IDs because this node has no node ID of the sequencer, so that
 // another node may have some for it. A call that another node has forwarded goes no further.
 func lacksNodeID(ctx context.Context, why error) bool {
@@ -124,6 +143,15 @@ func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 			return err
 		}
 	}
+}
+
+// Take gives n consecutive IDs in strict order, of which it returns the last.
+func (e *elsewhere) Take(ctx context.Context, n int64) (last firn.ID, err error) {
+	ids := make([]firn.ID, n)
+	if err := e.fill(ctx, ids); err != nil {
+		return 0, err
+	}
+	return ids[n-1], nil
 }
 
 // between returns the time between two IDs, at least a millisecond.

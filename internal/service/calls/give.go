@@ -152,6 +152,11 @@ func (c *call) make(ctx context.Context, m Issuer, ids []firn.ID) error {
 func (s *Service) from(ctx context.Context, who *auth.Caller, name string,
 	give func(Issuer) error,
 ) (by string, err error) {
+	if first, ok := s.rival(ctx, who, name); ok {
+		if by, done, err := s.fromElsewhere(first, give); done {
+			return by, err
+		}
+	}
 	if err = s.fromHere(ctx, who, name, give); err == nil {
 		return "", nil
 	}
@@ -160,19 +165,26 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string,
 			s.noteFailed(ctx, name, err)
 		}
 	}()
-	other, ok := s.elsewhere(ctx, who, name, err)
-	if !ok || !s.forwarded.begin(s.options.MaxCalls) {
-		return "", err
+	if other, ok := s.elsewhere(ctx, who, name, err); ok {
+		if by, done, why := s.fromElsewhere(other, give); done {
+			return by, why
+		}
 	}
-	why := give(other)
-	s.forwarded.end(why)
-	if refused, ok := errors.AsType[*ElsewhereError](why); ok && refused.ofCaller() {
-		return "", why
+	return "", err
+}
+
+// fromElsewhere calls give with an issuer at another node, which is by. It is not done when that node gave no IDs for a
+// reason of its own.
+func (s *Service) fromElsewhere(other *elsewhere, give func(Issuer) error) (by string, done bool, err error) {
+	if !s.forwarded.begin(s.options.MaxCalls) {
+		return "", false, nil
 	}
-	if why != nil {
-		return "", err
+	err = give(other)
+	s.forwarded.end(err)
+	if refused, ok := errors.AsType[*ElsewhereError](err); ok && refused.ofCaller() {
+		return "", true, err
 	}
-	return other.at.id, nil
+	return other.at.id, err == nil, nil
 }
 
 // fromHere calls give with the issuer of a sequencer, and again after the member has attached to it, if it must and

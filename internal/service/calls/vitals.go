@@ -75,7 +75,6 @@ func (s *Service) Vitals() peer.Vitals {
 		l.counted, l.given, l.byName = now, total, byName
 	}
 	v.Rate, v.Rates = l.rate, l.rates
-	v.Counters = s.countings()
 	v.Failing, v.Forwards = s.failing.names(now), s.options.Forwarder != nil
 	return v
 }

@@ -50,6 +50,23 @@ func TestVerbs(t *testing.T) {
 	p.waitFor(`text("#sheet .facts").includes("node IDs32, as 24 are rounded up")`)
 	p.waitFor(`text("#sheet .facts").includes("in JavaScriptrounded: 63 bits, kept are 53")`)
 
+	p.verb(".sequencers", "create", "Create a sequencer")
+	p.wait(`$("#sure-max").disabled`, "true")
+	p.js(`($("#sure-ids").value = "strict", $("#sure form").dispatchEvent(new Event("input")))`)
+	p.wait(`$("#sure-layout").getClientRects().length`, "0")
+	p.enter("#sure-max", "many")
+	p.enter("#sure-name", "invoices"+kb.Enter)
+	p.waitFor(`text("#sure-why").includes("many")`)
+	w.take() // the browser tells of the refusal
+	p.enter("#sure-max", "999"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.click("[data-name=invoices]")
+	p.waitFor(`["kindcounter", "max999", "strict"].every(fact => text("#sheet .facts").includes(fact))`)
+	p.verb("#sheet", "destroy", "Destroy")
+	p.enter("#sure-confirm", "invoices"+kb.Enter)
+	p.wait(`$("[data-name=invoices]")`, "null")
+	p.click("[data-name=orders]")
+
 	p.verb("#sheet", "attach", "Attach this node")
 	p.press(kb.Escape)
 	p.wait(`$("#sure").open`, "false")

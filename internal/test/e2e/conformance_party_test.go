@@ -273,6 +273,7 @@ func number(v any) int {
 func (p *party) enter(line map[string]any, texts []string, scripted bool, sent time.Time) {
 	name, _ := line["sequencer"].(string)
 	ascend := line["do"] == "fill" && p.sequencers[name]["scattered"] != true
+	dense := line["do"] == "fill" && p.sequencers[name]["exact"] == true
 	var last ids.ID
 	taken := make([]ids.ID, 0, len(texts))
 	for i, text := range texts {
@@ -283,6 +284,9 @@ func (p *party) enter(line map[string]any, texts []string, scripted bool, sent t
 		}
 		if i > 0 && id <= last && ascend {
 			p.faultf("%v: %d after %d; want them to ascend", line, id, last)
+		}
+		if i > 0 && id != last+1 && dense {
+			p.faultf("%v: %d after %d; want the number that follows", line, id, last)
 		}
 		last, taken = id, append(taken, id)
 		if len(p.stubs) == 0 || scripted {

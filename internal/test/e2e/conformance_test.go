@@ -159,6 +159,7 @@ func TestConformanceFindsDefects(t *testing.T) {
 		{"float64", "calls", "want them to ascend"},
 		{"float64", "exact", `want ["9007199254740993"]`},
 		{"unsorted", "calls", "want them to ascend"},
+		{"unsorted", "counter", "want the number that follows"},
 		{"impatient", "retried", "want no error"},
 		{"stale", "age", "old; want at most 300ms"},
 		{"vague", "refused", "want {Kind:refused"},
@@ -371,7 +372,10 @@ func (g *stage) serve(s scenario, open map[string]any) {
 		})
 	}
 	for name, fields := range s.Sequencers {
-		definition := map[string]any{"name": name, "nodes": 64}
+		definition := map[string]any{"name": name}
+		if fields["kind"] == nil {
+			definition["nodes"] = 64
+		}
 		maps.Copy(definition, fields)
 		body, err := json.Marshal(definition)
 		if err == nil && s.Tokens {

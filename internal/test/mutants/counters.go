@@ -124,6 +124,16 @@ var counters = []mutant{
 		"./internal/core/peer", "^TestACounterThat",
 	},
 	{
+		"a member that claims nothing sees no loss", "internal/core/peer/counter.go",
+		"if c.check(); failures", "if failures",
+		"./internal/core/peer", "^TestAMemberThatClaimsNothing",
+	},
+	{
+		"a counter goes on while others may give greater numbers", "internal/core/peer/counters.go",
+		"is.Reserved > 0 && !is.Lost", "false",
+		"./internal/core/peer", "^TestACounterInUse",
+	},
+	{
 		"numbers of a destroyed counter are claimed", "internal/core/peer/counter.go",
 		"o.Claim(ctx, c.guard)", "o.Claim(ctx)",
 		"./internal/core/peer", "^TestNobodyClaims",

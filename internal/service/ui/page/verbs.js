@@ -12,21 +12,32 @@ const allocation = (now) => [
 const allocationOf = ({ kind, much }) => (kind === "all" ? { kind } : { kind, [kind]: Number(much) });
 const type = (word) => ({ name: "confirm", label: `Type ${word} to confirm`, word });
 
+// The kinds of sequencers that are created, and what each has that others have not.
+const sequencerKinds = [["snowflake", "snowflakes: a time, a node ID and a sequence"], ["counter", "a counter: 1, 2, 3 and so on"], ["strict", "a counter in strict order: ascending over all nodes"]];
+const ofSnowflakes = (fields) => fields.map((f) => ({ ...f, when: (v) => v.ids === "snowflake" }));
+const ofCounters = (fields) => fields.map((f) => ({ ...f, when: (v) => v.ids !== "snowflake" }));
+
 // Of each verb: the name of its button, what will happen, the fields to fill in, and the call. Destructive ones want a word
-// to be typed.
+// to be typed. A field may say when there is one, by what others have.
 const forCluster = {
   create: ["Create a sequencer", ({ model }) => ({
-    says: "A sequencer gives IDs that are unique among its own. Its layout and number of nodes stay as they are created. Where JavaScript rounds its IDs, read them as text there.",
+    says: "A sequencer gives IDs that are unique among its own. What is said here never changes. Where JavaScript rounds its IDs, read them as text there.",
     fields: [
       { name: "name", label: "Name" },
-      { name: "layout", label: "Layout; its IDs in JavaScript", options: Object.entries(model.layouts).map(([name, q]) => [name, `${name}; ${inJavaScript(layoutOf(q))}`]), value: "default" },
-      { name: "nodes", label: "Nodes; empty: all of the layout", type: "number", min: 1, optional: true },
-      ...allocation(),
+      { name: "ids", label: "IDs", options: sequencerKinds, value: "snowflake" },
+      ...ofSnowflakes([
+        { name: "layout", label: "Layout; its IDs in JavaScript", options: Object.entries(model.layouts).map(([name, q]) => [name, `${name}; ${inJavaScript(layoutOf(q))}`]), value: "default" },
+        { name: "nodes", label: "Nodes; empty: all of the layout", type: "number", min: 1, optional: true },
+        ...allocation(),
+      ]),
+      ...ofCounters([{ name: "max", label: "Greatest number; empty: 9223372036854775807", optional: true }]),
       { name: "prefix", label: "Prefix of its IDs as text; empty: none", optional: true },
-      { name: "scattered", label: "As keys its IDs", options: [["", "sort by time"], ["yes", "are scattered over all ranges"]], value: "", optional: true },
+      ...ofSnowflakes([{ name: "scattered", label: "As keys its IDs", options: [["", "sort by time"], ["yes", "are scattered over all ranges"]], value: "", optional: true }]),
     ],
     call: (v) => ["POST", "/api/v1/sequencers", {
-      name: v.name, layout: v.layout, ...(v.nodes && { nodes: Number(v.nodes) }), allocation: allocationOf(v), ...(v.prefix && { prefix: v.prefix }), ...(v.scattered && { scattered: true }),
+      name: v.name, ...(v.prefix && { prefix: v.prefix }), ...(v.ids === "snowflake"
+        ? { layout: v.layout, ...(v.nodes && { nodes: Number(v.nodes) }), allocation: allocationOf(v), ...(v.scattered && { scattered: true }) }
+        : { kind: "counter", ...(v.max && { max: v.max }), ...(v.ids === "strict" && { order: "strict" }) }),
     }],
   })],
   policy: ["Share the cluster out", ({ model }) => ({
@@ -135,19 +146,19 @@ function open(name, { says, fields = [], call }, kind) {
     if (f.value !== undefined) input.value = f.value;
     return h("p", { class: "field" }, h("label", { for: at.id }, f.label), input);
   });
+  const values = () => Object.fromEntries(new FormData(form));
   const word = fields.find((f) => f.word)?.word;
-  if (word) {
-    go.disabled = true;
-    form.oninput = () => (go.disabled = $("sure-confirm").value !== word);
-  } else form.oninput = null;
+  form.oninput = () => {
+    go.disabled = word !== undefined && $("sure-confirm").value !== word;
+    fields.forEach((f, i) => (inputs[i].hidden = inputs[i].lastChild.disabled = f.when !== undefined && !f.when(values())));
+  };
   form.onsubmit = async (e) => {
     e.preventDefault();
-    const values = Object.fromEntries(new FormData(form));
-    delete values.confirm;
+    const { confirm: _, ...filled } = values();
     go.disabled = true;
     say(why, "");
     try {
-      const [method, path, body] = call(values);
+      const [method, path, body] = call(filled);
       await ask(path, { method, body: body && JSON.stringify(body) });
       dialog.close();
       say($("say"), `${name}: done`);
@@ -158,5 +169,6 @@ function open(name, { says, fields = [], call }, kind) {
   };
   form.replaceChildren(h("h2", { id: "sure-title" }, name), h("p", {}, says), ...inputs, why,
     h("p", { class: "verbs" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), go));
+  form.oninput();
   dialog.showModal();
 }

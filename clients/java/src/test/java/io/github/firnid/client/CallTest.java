@@ -39,6 +39,8 @@ final class CallTest {
                 new Case("404 of what is no firn node", says(404, "<html>"), true),
                 new Case("408", says(408, ""), true),
                 new Case("409", refuses(409, "exists"), false),
+                new Case("409 of a counter at its end", refuses(409, "exhausted"), false),
+                new Case("409 of a counter after a loss", refuses(409, "lost"), false),
                 new Case("413", refuses(413, "too_large"), false),
                 new Case("429", refuses(429, "rate_limited", "Retry-After", "1"), false),
                 new Case("500", refuses(500, "internal"), true),
