@@ -199,7 +199,10 @@ func TestEncodingRejects(t *testing.T) {
 		{Checked, "-95", "before the hyphen: it is empty"},
 		{Checked, "01-95", "before the hyphen: it begins with '0'"},
 		{Checked, "9223372036854775808-55", "before the hyphen: it is too large"},
-		{Checked, "1-94", "its check digits do not fit its number, so a digit is wrong; want the text exactly as it was made"},
+		{
+			Checked, "1-94",
+			"its check digits do not fit its number, so a digit is wrong; want the text exactly as it was made",
+		},
 		{Checked, "2-95", "its check digits do not fit"},
 		{Checked, "1-9x", "its check digits do not fit"},
 		{Checked, "65-00", "its check digits do not fit"}, // which leaves 1, too; they are 97

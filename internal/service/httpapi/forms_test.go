@@ -188,8 +188,8 @@ func TestFormsThatAreRefused(t *testing.T) {
 		{f, "GET /api/v1/ids/ord_0000000000005?as=uuid", "is not a UUID ID"},
 		{
 			f, "GET /api/v1/ids/5-76",
-			`\"5-76\" is not a checked ID: its check digits do not fit its number, so a digit is wrong; want the text ` +
-				"exactly as it was made",
+			`\"5-76\" is not a checked ID: its check digits do not fit its number, so a digit is wrong; want the ` +
+				"text exactly as it was made",
 		},
 		{f, "GET /api/v1/ids/ORD5-78", "its check digits do not fit the rest, so a letter or a digit is wrong"},
 		{f, "GET /api/v1/ids/INV5", `its prefix is \"INV\", and the sequencer \"default\" has \"ORD\"`},

@@ -33,8 +33,8 @@ const (
 )
 
 var names = [...]string{
-	"decimal", "hex", "base32", "base58", "base62", "checked", "prefixed", "prefixed-decimal", "prefixed-checked", "uuid",
-	"sealed",
+	"decimal", "hex", "base32", "base58", "base62", "checked", "prefixed", "prefixed-decimal", "prefixed-checked",
+	"uuid", "sealed",
 }
 
 // String returns the name: "decimal", "hex", and so on.
@@ -95,7 +95,8 @@ func (s Sequencer) In(f Form) (Append, error) {
 	switch f {
 	case Prefixed, PrefixedDecimal, PrefixedChecked:
 		if s.Prefix == "" {
-			return nil, fmt.Errorf("the sequencer %q was created without a prefix; want another form than %v", s.Name, f)
+			return nil, fmt.Errorf("the sequencer %q was created without a prefix; want another form than %v", s.Name,
+				f)
 		}
 		if f != Prefixed {
 			return s.numbered(f)

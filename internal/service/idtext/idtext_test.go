@@ -114,7 +114,7 @@ func TestGuess(t *testing.T) {
 		{"ord117465411174400005", "not an ID in any form"},
 		{"ORD", "not an ID in any form"},
 		{"ORD117465411174400005-03", "prefixed-checked"},
-		{"ORD117465411174400005-32", "its check digits do not fit the rest, so a letter or a digit is wrong"}, // without ORD
+		{"ORD117465411174400005-32", "its check digits do not fit the rest, so a letter or a digit is wrong"},
 		{"ORD117465411174400050-03", "its check digits do not fit the rest"},
 		{"ORD117465411174400005-3", "it does not end with a hyphen and two check digits"},
 		{"DRO117465411174400005-03", `its prefix is "DRO", and the sequencer "orders" has "ORD"`},
@@ -179,8 +179,8 @@ func TestFormsThatASequencerLacks(t *testing.T) {
 	ambiguous := orders(t)
 	ambiguous.Prefix = "ord2"
 	for _, f := range []Form{PrefixedDecimal, PrefixedChecked} {
-		if _, err := ambiguous.In(f); err == nil || !strings.Contains(err.Error(), `the prefix "ord2" of the sequencer `+
-			`"orders" ends with a digit, as a number behind it begins; want another form than `+f.String()) {
+		if _, err := ambiguous.In(f); err == nil || !strings.Contains(err.Error(), `the prefix "ord2" of the `+
+			`sequencer "orders" ends with a digit, as a number behind it begins; want another form than `+f.String()) {
 			t.Errorf("%v: %v", f, err)
 		}
 	}
@@ -191,10 +191,10 @@ func check(text string) string {
 	return string(c[:])
 }
 
-// Check digits are those of the standard: of LEIs that exist, of an IBAN in the order in which it is checked, and of the
-// library.
+// Check digits are those of the standard: of LEIs that exist, of an IBAN in the order in which it is checked, and of
+// the library.
 func TestCheckDigits(t *testing.T) {
-	for _, text := range []string{"529900T8BM49AURSDO" + "55", "5493001KJTIIGC8Y1R" + "12", "WEST12345698765432GB" + "82"} {
+	for _, text := range []string{"529900T8BM49AURSDO55", "5493001KJTIIGC8Y1R12", "WEST12345698765432GB82"} {
 		if got, want := check(text[:len(text)-2]), text[len(text)-2:]; got != want {
 			t.Errorf("%s: %s", text, got)
 		}

@@ -17,8 +17,8 @@ const (
 // texts could be those of a shorter prefix.
 func (s Sequencer) numbered(f Form) (Append, error) {
 	if strings.TrimRight(s.Prefix, digits) != s.Prefix {
-		return nil, fmt.Errorf("the prefix %q of the sequencer %q ends with a digit, as a number behind it begins; want "+
-			"another form than %v", s.Prefix, s.Name, f)
+		return nil, fmt.Errorf("the prefix %q of the sequencer %q ends with a digit, as a number behind it begins; "+
+			"want another form than %v", s.Prefix, s.Name, f)
 	}
 	return func(b []byte, id firn.ID) ([]byte, error) {
 		at := len(b)

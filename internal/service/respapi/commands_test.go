@@ -61,8 +61,8 @@ func TestCommands(t *testing.T) {
 		{"FIRN.ID default BASE62", `"1NAOLcol8qW"`, ""},
 		{
 			"FIRN.ID default base64",
-			`-ERR no form of IDs is named "base64"; want one of decimal, hex, base32, base58, base62, checked, prefixed, ` +
-				`prefixed-decimal, prefixed-checked, uuid, sealed`, "",
+			`-ERR no form of IDs is named "base64"; want one of decimal, hex, base32, base58, base62, checked, ` +
+				`prefixed, prefixed-decimal, prefixed-checked, uuid, sealed`, "",
 		},
 		{
 			"FIRN.ID default sealed",
@@ -79,8 +79,8 @@ func TestCommands(t *testing.T) {
 		{"FIRN.ID default CHECKED", `"` + id + `-32"`, ""},
 		{
 			"FIRN.DECODE 1541815603606036480-00",
-			`-ERR "1541815603606036480-00" is not a checked ID: its check digits do not fit its number, so a digit is ` +
-				`wrong; want the text exactly as it was made`, "",
+			`-ERR "1541815603606036480-00" is not a checked ID: its check digits do not fit its number, so a ` +
+				`digit is wrong; want the text exactly as it was made`, "",
 		},
 		{"FIRN.IDS default 2 base32", `["1000000000000" "1000000000001"]`, ""},
 		{"FIRN.DECODE default 1ASD13XH1F800 uuid", "[" + decodedUUID + "]", "{" + decodedUUID + "}"},
@@ -91,13 +91,13 @@ func TestCommands(t *testing.T) {
 		},
 		{
 			"FIRN.DECODE default 1000000000000000 uuid text",
-			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, checked, prefixed, ` +
-				`prefixed-decimal, prefixed-checked, uuid, sealed`, "",
+			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, checked, ` +
+				`prefixed, prefixed-decimal, prefixed-checked, uuid, sealed`, "",
 		},
 		{
 			"FIRN.DECODE default 1 text",
-			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, checked, prefixed, ` +
-				`prefixed-decimal, prefixed-checked, uuid, sealed`, "",
+			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, checked, ` +
+				`prefixed, prefixed-decimal, prefixed-checked, uuid, sealed`, "",
 		},
 		{"FIRN.IDS default 1", `["` + id + `"]`, ""},
 		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},

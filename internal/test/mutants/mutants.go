@@ -1193,7 +1193,8 @@ var mutants = []mutant{
 	},
 	{
 		"a number behind a prefix is read, though it may be base58", "internal/service/idtext/guess.go",
-		"		all = append(all, r)\n", "		if all = append(all, r); f == PrefixedDecimal {\n			return r.ID, f, nil\n		}\n",
+		"		all = append(all, r)\n",
+		"		if all = append(all, r); f == PrefixedDecimal {\n			return r.ID, f, nil\n		}\n",
 		"./internal/service/idtext", "TestDigits",
 	},
 	{
