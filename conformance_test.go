@@ -176,6 +176,18 @@ func TestConformanceVectors(t *testing.T) {
 		{"base62", "AzL8n0Y58m8"},
 		{"base62", "1"},
 		{"base62", "0000000000-"},
+		{"checked", ""},
+		{"checked", "195"},
+		{"checked", "1-94"},
+		{"checked", "2-95"},
+		{"checked", "-95"},
+		{"checked", "01-95"},
+		{"checked", "1-095"},
+		{"checked", "65-00"},
+		{"checked", "32-99"},
+		{"checked", "1-95-95"},
+		{"checked", "117465411174400050-32"},
+		{"checked", "9223372036854775808-55"},
 	} {
 		e, err := firn.EncodingByName(n.Form)
 		if err != nil {

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -25,6 +26,10 @@ func TestEncodingKnownTexts(t *testing.T) {
 			"00000000000", "00000000001", "00000000011", "000004gfFC4", "1ptWyK4WgZU", "AzL8n0Y58m6",
 			"AzL8n0Y58m7",
 		},
+		Checked: {
+			"0-98", "1-95", "63-06", "4294967296-90", "1541815603606036480-62", "9223372036854775806-61",
+			"9223372036854775807-58",
+		},
 	}
 	for e, texts := range want {
 		for i, id := range ids {
@@ -44,7 +49,56 @@ func dumbText(e *Encoding, id ID) string {
 	s := strings.Map(func(r rune) rune {
 		return rune(e.alphabet[strings.IndexRune(bigDigits, r)])
 	}, new(big.Int).SetInt64(int64(id)).Text(len(e.alphabet)))
-	return strings.Repeat(e.alphabet[:1], max(0, e.width-len(s))) + s
+	s = strings.Repeat(e.alphabet[:1], max(0, e.width-len(s))) + s
+	if e == Checked {
+		n := new(big.Int).Mul(big.NewInt(int64(id)), big.NewInt(100))
+		return fmt.Sprintf("%s-%02d", s, 98-n.Mod(n, big.NewInt(97)).Int64())
+	}
+	return s
+}
+
+// A digit that is wrong, and two that are exchanged, wherever they are, give no ID; of other texts about one of 97
+// does.
+func TestCheckedFindsMistakes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		id := ID(rng.Int64() >> rng.IntN(63))
+		text := Checked.Encode(id)
+		for i := range text {
+			if text[i] == '-' {
+				continue
+			}
+			for d := byte('0'); d <= '9'; d++ {
+				wrong := []byte(text)
+				wrong[i] = d
+				refuses(t, text, wrong)
+			}
+			for j := range i {
+				wrong := []byte(text)
+				wrong[i], wrong[j] = text[j], text[i]
+				if text[j] != '-' {
+					refuses(t, text, wrong)
+				}
+			}
+		}
+	}
+	accepted := 0
+	const texts = 97_000
+	for range texts {
+		if _, err := Checked.Parse(fmt.Sprintf("%d-%02d", rng.Int64(), rng.IntN(97)+2)); err == nil {
+			accepted++
+		}
+	}
+	if accepted < texts/97*4/5 || accepted > texts/97*6/5 {
+		t.Errorf("%d of %d texts by chance are IDs; want 1 of 97", accepted, texts)
+	}
+}
+
+func refuses(t *testing.T, text string, wrong []byte) {
+	t.Helper()
+	if id, err := Checked.Parse(string(wrong)); err == nil && string(wrong) != text {
+		t.Errorf("%s, a mistake in %s, is %d", wrong, text, id)
+	}
 }
 
 func TestEncodingAgreesWithBigInt(t *testing.T) {
@@ -135,6 +189,26 @@ func TestEncodingRejects(t *testing.T) {
 		{Base62, "0000000000-", "it has '-' at byte 10"},
 		{Base62, "1", "it has 1 bytes; want 11"},
 		{Base62, "000000000000", "it has 12 bytes; want 11"},
+
+		{Checked, "", "it does not end with a hyphen and two check digits; want a text such as 117465411174400005-32"},
+		{Checked, "1", "it does not end with a hyphen"},
+		{Checked, "195", "it does not end with a hyphen"},
+		{Checked, "1-9", "it does not end with a hyphen"},
+		{Checked, "1-095", "it does not end with a hyphen"},
+		{Checked, "1-95-95", "it does not end with a hyphen"},
+		{Checked, "-95", "before the hyphen: it is empty"},
+		{Checked, "01-95", "before the hyphen: it begins with '0'"},
+		{Checked, "9223372036854775808-55", "before the hyphen: it is too large"},
+		{
+			Checked, "1-94",
+			"its check digits do not fit its number, so a digit is wrong; want the text exactly as it was made",
+		},
+		{Checked, "2-95", "its check digits do not fit"},
+		{Checked, "1-9x", "its check digits do not fit"},
+		{Checked, "65-00", "its check digits do not fit"}, // which leaves 1, too; they are 97
+		{Checked, "0-01", "its check digits do not fit"},  // 98
+		{Checked, "32-99", "its check digits do not fit"}, // 02
+		{Checked, "1 -95", "before the hyphen: it has ' ' at byte 1"},
 	}
 	for _, tt := range tests {
 		id, err := tt.e.Parse(tt.input)
@@ -168,7 +242,7 @@ func TestEncodingByName(t *testing.T) {
 	}
 	for _, name := range []string{"", "Hex", "base64"} {
 		_, err := EncodingByName(name)
-		if err == nil || !strings.Contains(err.Error(), "want one of decimal, hex, base32, base58, base62") {
+		if err == nil || !strings.Contains(err.Error(), "want one of decimal, hex, base32, base58, base62, checked") {
 			t.Errorf("EncodingByName(%q) gives %v, want an error that lists the names", name, err)
 		}
 	}

@@ -77,8 +77,9 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	})
 }
 
-// Texts returns the texts of n new IDs in a form: "decimal", "hex", "base32", "base58" or "base62", which the client
-// makes itself, or another one that the nodes know, such as "prefixed", "uuid" or "sealed", which are not prefetched.
+// Texts returns the texts of n new IDs in a form: "decimal", "hex", "base32", "base58", "base62" or "checked", which
+// the client makes itself, or another one that the nodes know, such as "prefixed", "prefixed-decimal", "uuid" or
+// "sealed", which are not prefetched.
 // For each 100000 it sends one request, one after the other; for none it does nothing.
 //
 // Its time and its errors are those of Next. The *Error with the code bad_request is returned for a form that the nodes

@@ -26,40 +26,49 @@ const (
 type Form int32
 
 const (
-	Form_FORM_UNSPECIFIED Form = 0 // no text is asked for, or its form is to be recognised
-	Form_FORM_DECIMAL     Form = 1 // 117465411174400005
-	Form_FORM_HEX         Form = 2 // 01a1522b4a720005
-	Form_FORM_BASE32      Form = 3 // 038AJ5D574005
-	Form_FORM_BASE58      Form = 4 // GpFJAb5Z9N
-	Form_FORM_BASE62      Form = 5 // 08fzYR2kvFl
-	Form_FORM_PREFIXED    Form = 6 // ord_038aj5d574005, with the prefix in the sequencer's definition
-	Form_FORM_UUID        Form = 7 // 01a1fc23-5529-7000-81a1-522b4a720005, version 7
-	Form_FORM_SEALED      Form = 8 // 1-0Z8XHYq9t0Y: encrypted by the server; the number before the hyphen is the version of the key
+	Form_FORM_UNSPECIFIED      Form = 0  // no text is asked for, or its form is to be recognised
+	Form_FORM_DECIMAL          Form = 1  // 117465411174400005
+	Form_FORM_HEX              Form = 2  // 01a1522b4a720005
+	Form_FORM_BASE32           Form = 3  // 038AJ5D574005
+	Form_FORM_BASE58           Form = 4  // GpFJAb5Z9N
+	Form_FORM_BASE62           Form = 5  // 08fzYR2kvFl
+	Form_FORM_PREFIXED         Form = 6  // ord_038aj5d574005, with the prefix in the sequencer's definition
+	Form_FORM_UUID             Form = 7  // 01a1fc23-5529-7000-81a1-522b4a720005, version 7
+	Form_FORM_SEALED           Form = 8  // 1-0Z8XHYq9t0Y: encrypted by the server; the number before the hyphen is the version of the key
+	Form_FORM_CHECKED          Form = 9  // 117465411174400005-32: decimal, and two check digits
+	Form_FORM_PREFIXED_DECIMAL Form = 10 // ORD117465411174400005, with the prefix in upper case
+	Form_FORM_PREFIXED_CHECKED Form = 11 // ORD117465411174400005-03: that, and two check digits
 )
 
 // Enum value maps for Form.
 var (
 	Form_name = map[int32]string{
-		0: "FORM_UNSPECIFIED",
-		1: "FORM_DECIMAL",
-		2: "FORM_HEX",
-		3: "FORM_BASE32",
-		4: "FORM_BASE58",
-		5: "FORM_BASE62",
-		6: "FORM_PREFIXED",
-		7: "FORM_UUID",
-		8: "FORM_SEALED",
+		0:  "FORM_UNSPECIFIED",
+		1:  "FORM_DECIMAL",
+		2:  "FORM_HEX",
+		3:  "FORM_BASE32",
+		4:  "FORM_BASE58",
+		5:  "FORM_BASE62",
+		6:  "FORM_PREFIXED",
+		7:  "FORM_UUID",
+		8:  "FORM_SEALED",
+		9:  "FORM_CHECKED",
+		10: "FORM_PREFIXED_DECIMAL",
+		11: "FORM_PREFIXED_CHECKED",
 	}
 	Form_value = map[string]int32{
-		"FORM_UNSPECIFIED": 0,
-		"FORM_DECIMAL":     1,
-		"FORM_HEX":         2,
-		"FORM_BASE32":      3,
-		"FORM_BASE58":      4,
-		"FORM_BASE62":      5,
-		"FORM_PREFIXED":    6,
-		"FORM_UUID":        7,
-		"FORM_SEALED":      8,
+		"FORM_UNSPECIFIED":      0,
+		"FORM_DECIMAL":          1,
+		"FORM_HEX":              2,
+		"FORM_BASE32":           3,
+		"FORM_BASE58":           4,
+		"FORM_BASE62":           5,
+		"FORM_PREFIXED":         6,
+		"FORM_UUID":             7,
+		"FORM_SEALED":           8,
+		"FORM_CHECKED":          9,
+		"FORM_PREFIXED_DECIMAL": 10,
+		"FORM_PREFIXED_CHECKED": 11,
 	}
 )
 
@@ -709,7 +718,7 @@ const file_firn_v1_firn_proto_rawDesc = "" +
 	"never_held\x18\t \x01(\bR\tneverHeld\x12\x12\n" +
 	"\x04date\x18\n" +
 	" \x01(\tR\x04date\x12\x1a\n" +
-	"\x06number\x18\v \x01(\x03B\x020\x01R\x06number*\xa2\x01\n" +
+	"\x06number\x18\v \x01(\x03B\x020\x01R\x06number*\xea\x01\n" +
 	"\x04Form\x12\x14\n" +
 	"\x10FORM_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fFORM_DECIMAL\x10\x01\x12\f\n" +
@@ -719,7 +728,11 @@ const file_firn_v1_firn_proto_rawDesc = "" +
 	"\vFORM_BASE62\x10\x05\x12\x11\n" +
 	"\rFORM_PREFIXED\x10\x06\x12\r\n" +
 	"\tFORM_UUID\x10\a\x12\x0f\n" +
-	"\vFORM_SEALED\x10\b2\xf7\x01\n" +
+	"\vFORM_SEALED\x10\b\x12\x10\n" +
+	"\fFORM_CHECKED\x10\t\x12\x19\n" +
+	"\x15FORM_PREFIXED_DECIMAL\x10\n" +
+	"\x12\x19\n" +
+	"\x15FORM_PREFIXED_CHECKED\x10\v2\xf7\x01\n" +
 	"\x04Firn\x123\n" +
 	"\x04Next\x12\x14.firn.v1.NextRequest\x1a\x15.firn.v1.NextResponse\x12B\n" +
 	"\tNextBatch\x12\x19.firn.v1.NextBatchRequest\x1a\x1a.firn.v1.NextBatchResponse\x12;\n" +

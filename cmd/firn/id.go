@@ -20,8 +20,8 @@ them from a server, at most 100000 with each call, from the default sequencer or
 the one that --sequencer names (firn sequencer list shows them).
 
 --form chooses how IDs are written. Prefixed IDs begin with the prefix of their
-sequencer. The server seals IDs with a key, so that strangers can't tell their
-order.
+sequencer. Checked ones end with two check digits, by which mistakes are found.
+The server seals IDs with a key, so that strangers can't tell their order.
 
 With --local it makes the IDs itself, under the node ID that --node gives. IDs
 of successive runs on one machine are unique. Runs at the same time, or under
@@ -65,7 +65,7 @@ func (p *program) idCommand() *cobra.Command {
 	setting.Number(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if o.local && (o.form == idtext.Prefixed || o.form == idtext.Sealed) {
+		if o.local && o.form.NeedsServer() {
 			return usagef("--form %v goes with a server: --local has no prefix and no key", o.form)
 		}
 		for _, name := range []string{"node", "layout", "epoch"} {

@@ -58,7 +58,8 @@ func (p *program) layoutCommand() *cobra.Command {
 	epoch.addEpoch(c.Flags())
 	setting.Add(c.Flags(), &at, "at", "time", "",
 		"print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
-	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "uuid"}, idtext.ParseForm)
+	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "checked", "uuid"},
+		idtext.ParseForm)
 	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "",
 		"the sequencer of the UUIDs, which contain a tag of its name\n(default: default)",
 		func(name string) (string, error) { return name, cluster.CheckName(name) })
@@ -70,7 +71,7 @@ func (p *program) layoutCommand() *cobra.Command {
 		if sequencer != "" && form != idtext.UUID {
 			return usagef("--sequencer goes with --form uuid; no other text depends on it")
 		}
-		if form == idtext.Prefixed || form == idtext.Sealed {
+		if form.NeedsServer() {
 			return usagef("--form %v goes with a server: a layout has no prefix and no key", form)
 		}
 		shown := firn.Presets()

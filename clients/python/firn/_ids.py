@@ -16,6 +16,7 @@ ENCODINGS = {  # by form: the alphabet, and the characters of every text; 1: as 
     "base32": ("0123456789ABCDEFGHJKMNPQRSTVWXYZ", 13),  # Crockford's
     "base58": ("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", 1),  # Bitcoin's
     "base62": ("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 11),
+    "checked": ("0123456789", 1),  # then a hyphen and two check digits, by ISO 7064 MOD 97-10
 }
 
 
@@ -37,20 +38,24 @@ def encode(id: int, form: str) -> str:
     if not 0 <= id <= MAX_ID or form not in ENCODINGS:
         raise ValueError(f"{id} in {form!r:.60}; want an ID, 0 to {MAX_ID}, in one of {', '.join(ENCODINGS)}")
     (alphabet, width), text = ENCODINGS[form], ""
+    check = f"-{98 - id * 100 % 97:02}" if form == "checked" else ""
     while id or len(text) < width:
         id, digit = divmod(id, len(alphabet))
         text = alphabet[digit] + text
-    return text
+    return text + check
 
 
 def parse(text: str, form: str) -> int:
     """Return the ID of a text that encode returns. ValueError is raised for any other: an ID has one text in a form."""
     largest, id = encode(MAX_ID, form), 0
     alphabet = ENCODINGS[form][0]
-    for character in text[:20]:
+    number, _, check = text.partition("-") if form == "checked" else (text, "", "")
+    for character in number[:20]:
         id = id * len(alphabet) + max(0, alphabet.find(character))
     if form == "decimal" and re.fullmatch(r"(?=.*[.eE])\d+(\.\d*)?([eE][+-]?\d+)?", text, re.ASCII):
         raise ValueError(f"{text!r:.60} is {LOSSY}; want all digits, such as 117465411174400005")
+    if id <= MAX_ID and number == str(id) and re.fullmatch("[0-9]{2}", check) and text != encode(id, form):
+        raise ValueError(f"{text!r:.60} has check digits that do not fit its number; want the text exactly as it was made")
     if id > MAX_ID or text != encode(id, form):
         raise ValueError(f"{text!r:.60} is not an ID in {form}; want one such as the largest, {largest}")
     return id

@@ -22,6 +22,7 @@ class TestEncodings(unittest.TestCase):
             ("base32", "0000000000000", "7ZZZZZZZZZZZZ"),
             ("base58", "1", "NQm6nKp8qFC"),
             ("base62", "00000000000", "AzL8n0Y58m7"),
+            ("checked", "0-98", "9223372036854775807-58"),
         ):
             self.assertEqual(firn.encode(0, form), smallest)
             self.assertEqual(firn.encode(firn.MAX_ID, form), largest)
@@ -38,6 +39,7 @@ class TestEncodings(unittest.TestCase):
             "base32": ["7zzzzzzzzzzzz", "8000000000000", "000000000000I", "000000000000"],
             "base58": ["", "11", "0", "12", "NQm6nKp8qFD", "l"],
             "base62": ["AzL8n0Y58m8", "0", "0000000000-", "zzzzzzzzzzz"],
+            "checked": ["", "1", "195", "-95", "1-", "1-9", "1-095", "1-95-95", "1 -95", "9223372036854775808-55", "9" * 5000 + "-95", "(-95"],
         }.items():
             for text in texts:
                 with self.assertRaises(ValueError, msg=f"{form} {text:.40}") as raised:
@@ -45,12 +47,17 @@ class TestEncodings(unittest.TestCase):
                 want = "all digits, such as 1174" if text in ("1.0", "1e3") else "one such as the largest, " + firn.encode(firn.MAX_ID, form)
                 self.assertIn("want " + want, str(raised.exception))
 
+    def test_wrong_check_digits(self) -> None:
+        for text in ("1-94", "2-95", "65-00", "32-99", "117465411174400050-32"):
+            with self.assertRaisesRegex(ValueError, f"'{text}' has check digits that do not fit its number; want the text exactly"):
+                firn.parse(text, "checked")
+
     def test_what_is_no_id_or_no_encoding(self) -> None:
         for id in (-1, firn.MAX_ID + 1):
             with self.assertRaisesRegex(ValueError, f"{id} in 'hex'; want an ID, 0 to 9223372036854775807"):
                 firn.encode(id, "hex")
         for form in ("", "HEX", "uuid"):
-            with self.assertRaisesRegex(ValueError, f"1 in '{form}'; want .* in one of decimal, hex, base32, base58, base62"):
+            with self.assertRaisesRegex(ValueError, f"1 in '{form}'; want .* in one of decimal, hex, base32, base58, base62, checked"):
                 firn.encode(1, form)
 
 

@@ -39,8 +39,7 @@ export class Sequencer<K extends Kind> {
   /**
    * Takes 0 or more IDs, which ascend unless the sequencer scatters them: 100000 with each request. Rejects with a NodeError
    * when a node refuses for a reason that the caller must fix, with a MixedError when nodes of several clusters answer, with a
-   * NoAnswerError when no node has given IDs in time, with
-   * a ClosedError after `close`, and with a RangeError when an argument is wrong.
+   * NoAnswerError when no node gives IDs in time, with a ClosedError after `close`, and with a RangeError for a bad argument.
    */
   async take(count: number, options?: CallOptions): Promise<IdOf<K>[]> {
     const { stock, kind } = this;

@@ -2,7 +2,7 @@ import type { Encoding } from "./encoding.js";
 import type { NodeError } from "./errors.js";
 
 /** How an ID is written as text. The client writes the encodings, the nodes the other forms. */
-export type Form = Encoding | "prefixed" | "uuid" | "sealed";
+export type Form = Encoding | "prefixed" | "prefixed-decimal" | "prefixed-checked" | "uuid" | "sealed";
 
 /** What IDs are: bigints, or texts in a form. */
 export type Kind = "bigint" | Form;

@@ -34,6 +34,12 @@ test("every encoding writes and reads the IDs of the vectors", () => {
 test("what is not the text of an ID is refused", () => {
   for (const { form, text } of vectors.not_ids) assert.throws(() => parse(text, form), SyntaxError, `${form} ${text}`);
   assert.throws(() => parse("1".repeat(1000), "hex"), /is not a hex ID; want 0000000000000000 to 7fffffffffffffff/);
+  for (const text of ["1-94", "2-95", "65-00", "32-99", "117465411174400050-32"]) {
+    assert.throws(() => parse(text, "checked"), new RegExp(`"${text}" is not a checked ID; want the text as it was made: wrong check digits`));
+  }
+  for (const text of ["195", "1-9", "1-095", "1-95-95", "01-95", "9223372036854775808-55", "9".repeat(1000) + "-95"]) {
+    assert.throws(() => parse(text, "checked"), /is not a checked ID; want 0-98 to 9223372036854775807-58/, text);
+  }
 });
 
 test("IDs are decoded as the vectors say, by presets and by bits", () => {

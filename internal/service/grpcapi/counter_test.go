@@ -64,6 +64,10 @@ func TestLifeOfACounter(t *testing.T) {
 	for _, r := range []*firnv1.DecodeRequest{
 		{Id: 41, Form: firnv1.Form_FORM_PREFIXED},
 		{Text: "inv_0000000000019", Form: firnv1.Form_FORM_PREFIXED},
+		{Text: "41-72", Form: firnv1.Form_FORM_PREFIXED},
+		{Text: "INV41", Form: firnv1.Form_FORM_PREFIXED},
+		{Text: "INV41-42", Form: firnv1.Form_FORM_PREFIXED},
+		{Text: "INV41", As: firnv1.Form_FORM_PREFIXED_DECIMAL, Form: firnv1.Form_FORM_PREFIXED},
 	} {
 		r.Sequencer = "invoices"
 		parts, err := a.ids.Decode(ctx, r)

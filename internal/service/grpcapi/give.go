@@ -97,9 +97,9 @@ func readForm(f firnv1.Form) (*idtext.Form, error) {
 	name, ok := strings.CutPrefix(f.String(), "FORM_")
 	if !ok {
 		return nil, calls.Input(fmt.Errorf("form is %d; want one of %d to %d", f, firnv1.Form_FORM_DECIMAL,
-			firnv1.Form_FORM_SEALED))
+			firnv1.Form_FORM_PREFIXED_CHECKED))
 	}
-	form, err := idtext.ParseForm(strings.ToLower(name))
+	form, err := idtext.ParseForm(strings.ReplaceAll(strings.ToLower(name), "_", "-"))
 	return &form, err
 }
 

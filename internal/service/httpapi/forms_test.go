@@ -186,6 +186,14 @@ func TestFormsThatAreRefused(t *testing.T) {
 		{bare, "GET /api/v1/ids/ord_0000000000005", `the sequencer \"default\" has no prefix`},
 		{f, "GET /api/v1/ids/inv_0000000000005", `its prefix is \"inv\", and the sequencer \"default\" has \"ord\"`},
 		{f, "GET /api/v1/ids/ord_0000000000005?as=uuid", "is not a UUID ID"},
+		{
+			f, "GET /api/v1/ids/5-76",
+			`\"5-76\" is not a checked ID: its check digits do not fit its number, so a digit is wrong; want the ` +
+				"text exactly as it was made",
+		},
+		{f, "GET /api/v1/ids/ORD5-78", "its check digits do not fit the rest, so a letter or a digit is wrong"},
+		{f, "GET /api/v1/ids/INV5", `its prefix is \"INV\", and the sequencer \"default\" has \"ORD\"`},
+		{bare, "GET /api/v1/ids/ORD5?as=prefixed-decimal", `the sequencer \"default\" has no prefix`},
 		{f, "GET /api/v1/ids/01981e3c-58cf-7cc1-8d5b-4a2e7d9c0f11", "another program or layout made it"},
 		{
 			f, "GET /api/v1/ids/8aaaaaaaaaa",

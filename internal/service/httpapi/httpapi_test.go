@@ -117,7 +117,8 @@ func TestAnswers(t *testing.T) {
 			"GET", "/api/v1/ids/12x", 400,
 			`{"error":{"code":"bad_request","message":"\"12x\" is not an ID in any form; want decimal digits, 16 ` +
 				`characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a ` +
-				`UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y"}}`,
+				`UUID, or a text such as ord_038aj5d574005, ORD117465411174400005, 117465411174400005-32 or ` +
+				`1-0Z8XHYq9t0Y"}}`,
 		},
 		{
 			"POST", "/nowhere", 404,

@@ -59,10 +59,11 @@ const ahead = 10
 // have made.
 func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
 	var all, likely []Reading
-	for i := range firn.Encodings() {
-		r := Reading{Form: Form(i)}
+	for _, f := range []Form{Decimal, Hex, Base32, Base58, Base62, PrefixedDecimal} { // the others are marked
+		r := Reading{Form: f}
 		var err error
-		if r.ID, err = s.ReadIn(r.Form, text); err != nil || r.Form != Decimal && len(text) < shortestGuess {
+		if r.ID, err = s.ReadIn(f, text); err != nil ||
+			f != Decimal && f != PrefixedDecimal && len(text) < shortestGuess {
 			continue
 		}
 		all = append(all, r)
@@ -79,14 +80,17 @@ func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
 		return all[0].ID, all[0].Form, nil
 	case len(all) > 1:
 		return 0, 0, &AmbiguousError{text, all}
-	case strings.Trim(text, "0123456789") == "", notNumber == nil && '0' <= text[0] && text[0] <= '9':
+	case strings.Trim(text, digits) == "", notNumber == nil && '0' <= text[0] && text[0] <= '9':
 		_, err := firn.Parse(text)
+		return 0, 0, err
+	case isNumbered(text):
+		_, err := s.ReadIn(PrefixedDecimal, text)
 		return 0, 0, err
 	}
 	return 0, 0,
 		fmt.Errorf("%s is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of "+
-			"base62, 8 to 11 of base58 "+
-			"(say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y", quoted(text))
+			"base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005, "+
+			"ORD117465411174400005, 117465411174400005-32 or 1-0Z8XHYq9t0Y", quoted(text))
 }
 
 // mayHaveMade reports whether an ID is one of the sequencer's layout, and not of a time to come. A sequencer that is

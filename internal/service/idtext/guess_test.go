@@ -21,6 +21,12 @@ func TestDigits(t *testing.T) {
 	scattered.Scattered = true
 	plain := Of("plain", cluster.Define(firn.Default), nil)
 	unknown := Sequencer{Layout: firn.Default}
+	customers := Of("customers", cluster.Definition{Kind: cluster.Counter, Prefix: "cust"}, nil)
+	longest := Of("longest", cluster.Definition{Kind: cluster.Counter, Prefix: "abcdefghijklmn"}, nil)
+	longText := text(t, longest, PrefixedChecked, firn.MaxID)
+	if len(longText) != len("01a1fc23-5529-7712-81a1-522b4a720005") {
+		t.Errorf("%s has %d characters", longText, len(longText))
+	}
 	later := time.Date(2034, 11, 27, 0, 0, 0, 0, time.UTC)
 	refused := "is an ID in decimal ("
 	for _, tt := range []struct {
@@ -60,6 +66,14 @@ func TestDigits(t *testing.T) {
 			"in base58 (3265042410184970455) and in base62 (",
 		},
 		{"too short to be guessed", unknown, today, "1234567", "decimal"},
+		{"too short for base58 behind a prefix", customers, today, "CUST123", "prefixed-decimal"},
+		{
+			"behind a prefix; 8 characters are base58, too", customers, today, "CUST1234",
+			"and in prefixed-decimal (1234)",
+		},
+		{"behind a prefix: base58 has no 0", customers, today, "CUST1034", "prefixed-decimal"},
+		{"no other form has a hyphen there", customers, today, "CUST1234-" + check("CUST1234"), "prefixed-checked"},
+		{"the longest text has as many characters as a UUID", longest, today, longText, "prefixed-checked"},
 	} {
 		id, f, err := tt.q.Read(tt.text, tt.now)
 		switch {
@@ -79,6 +93,7 @@ func TestNoNewTextIsReadAsAnotherID(t *testing.T) {
 		for _, scatters := range []bool{false, true} {
 			d := cluster.Define(layout)
 			d.Scattered = scatters
+			d.Prefix = "fab"
 			q, unknown := Of("q", d, nil), Sequencer{Layout: layout}
 			first, err := layout.First(today)
 			if err != nil {
@@ -90,7 +105,9 @@ func TestNoNewTextIsReadAsAnotherID(t *testing.T) {
 				if scatters {
 					id = firn.Scatter(made)
 				}
-				for _, form := range []Form{Decimal, Hex, Base32, Base58, Base62} {
+				for _, form := range []Form{
+					Decimal, Hex, Base32, Base58, Base62, Checked, Prefixed, PrefixedDecimal, PrefixedChecked,
+				} {
 					s := text(t, q, form, id)
 					for _, reader := range []Sequencer{q, unknown} {
 						if got, f, err := reader.Read(s, today); err == nil && got != id {

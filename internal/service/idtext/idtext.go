@@ -25,12 +25,18 @@ const (
 	Base32
 	Base58
 	Base62
-	Prefixed // ord_038aj5d574005: the sequencer's prefix, and Base32 in lower case
-	UUID     // 019b76da-a800-7000-8000-000000000001: version 7, see firn.Layout.UUID
-	Sealed   // 1-0Z8XHYq9t0Y: the key's version, and Base62 of the sealed ID, see firn.Sealer
+	Checked
+	Prefixed        // ord_038aj5d574005: the sequencer's prefix, and Base32 in lower case
+	PrefixedDecimal // ORD117465411174400005: the prefix in upper case, and Decimal
+	PrefixedChecked // ORD117465411174400005-03: that with check digits, which protect the prefix, too
+	UUID            // 019b76da-a800-7000-8000-000000000001: version 7, see firn.Layout.UUID
+	Sealed          // 1-0Z8XHYq9t0Y: the key's version, and Base62 of the sealed ID, see firn.Sealer
 )
 
-var names = [...]string{"decimal", "hex", "base32", "base58", "base62", "prefixed", "uuid", "sealed"}
+var names = [...]string{
+	"decimal", "hex", "base32", "base58", "base62", "checked", "prefixed", "prefixed-decimal", "prefixed-checked",
+	"uuid", "sealed",
+}
 
 // String returns the name: "decimal", "hex", and so on.
 func (f Form) String() string { return names[f] }
@@ -42,6 +48,9 @@ func (f Form) Encoding() *firn.Encoding {
 	}
 	return nil
 }
+
+// NeedsServer reports whether a text depends on a prefix or a key, which only servers know.
+func (f Form) NeedsServer() bool { return f.Encoding() == nil && f != UUID }
 
 // Names returns the names of all forms.
 func Names() []string { return slices.Clone(names[:]) }
@@ -86,10 +95,13 @@ type Append func(b []byte, id firn.ID) ([]byte, error)
 // there is no key to seal them, or they are numbers of a counter, which have no UUID.
 func (s Sequencer) In(f Form) (Append, error) {
 	switch f {
-	case Prefixed:
+	case Prefixed, PrefixedDecimal, PrefixedChecked:
 		if s.Prefix == "" {
-			return nil, fmt.Errorf("the sequencer %q was created without a prefix; want another form than prefixed",
-				s.Name)
+			return nil, fmt.Errorf("the sequencer %q was created without a prefix; want another form than %v", s.Name,
+				f)
+		}
+		if f != Prefixed {
+			return s.numbered(f)
 		}
 		return s.appendPrefixed, nil
 	case UUID:
@@ -149,6 +161,8 @@ func (s Sequencer) ReadIn(f Form, text string) (firn.ID, error) {
 		}
 	case Prefixed:
 		return s.readPrefixed(text)
+	case PrefixedDecimal, PrefixedChecked:
+		return s.readNumbered(f, text)
 	case UUID:
 		return s.readUUID(text)
 	case Sealed:
@@ -165,22 +179,26 @@ func IsSealed(text string) bool {
 
 // marked returns the form of a text that has a character which is in no encoding.
 func marked(text string) (Form, bool) {
-	version, _, hyphen := strings.Cut(text, "-")
+	version, rest, hyphen := strings.Cut(text, "-")
 	switch {
 	case strings.Contains(text, "_"):
 		return Prefixed, true
+	case hyphen && len(rest) <= 2 && version != "" && strings.Trim(version, digits) == "":
+		return Checked, true
+	case hyphen && len(rest) <= 2 && isNumbered(strings.ToUpper(version)):
+		return PrefixedChecked, true
 	case hyphen && len(text) == len("00000000-0000-0000-0000-000000000000"), text != "" && text[0] == '{',
 		strings.Contains(text, ":"),
 		len(text) == 32 && strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		return UUID, true
-	case hyphen && version != "" && strings.Trim(version, "0123456789") == "":
+	case hyphen && version != "" && strings.Trim(version, digits) == "":
 		return Sealed, true
 	}
 	return 0, false
 }
 
 func (s Sequencer) readPrefixed(text string) (firn.ID, error) {
-	prefix, digits, ok := strings.Cut(text, "_")
+	prefix, number, ok := strings.Cut(text, "_")
 	switch {
 	case !ok:
 		return 0, reject(text, "a prefixed",
@@ -190,11 +208,11 @@ func (s Sequencer) readPrefixed(text string) (firn.ID, error) {
 	case s.Name != "" && prefix != s.Prefix:
 		return 0, reject(text, "a prefixed", "its prefix is %.40q, and the sequencer %q has %q", prefix,
 			s.Name, s.Prefix)
-	case strings.ToLower(digits) != digits:
+	case strings.ToLower(number) != number:
 		return 0, reject(text, "a prefixed",
 			"it has an upper-case letter; want only 0123456789abcdefghjkmnpqrstvwxyz behind the prefix")
 	}
-	id, err := firn.Base32.Parse(strings.ToUpper(digits))
+	id, err := firn.Base32.Parse(strings.ToUpper(number))
 	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
 		return 0, reject(text, "a prefixed", "behind the prefix, in lower case: %s", parse.Reason)
 	}
@@ -244,18 +262,18 @@ func quoted(text string) string {
 
 // readSealed opens a sealed ID. Every well-formed text of a known key opens to some ID.
 func (s Sequencer) readSealed(text string) (firn.ID, error) {
-	digits, sealed, _ := strings.Cut(text, "-")
-	version, err := strconv.ParseUint(digits, 10, 16)
-	if err != nil || version == 0 || digits[0] == '0' {
+	number, sealed, _ := strings.Cut(text, "-")
+	version, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || version == 0 || number[0] == '0' {
 		return 0, reject(text, "a sealed", "it begins with %.40q; want the version of a key, 1 to %d, and a hyphen",
-			digits, maxVersion)
+			number, maxVersion)
 	}
 	if s.Keys == nil {
 		return 0, errNoKeys
 	}
-	number, err := firn.Base62.Parse(sealed)
+	id, err := firn.Base62.Parse(sealed)
 	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
 		return 0, reject(text, "a sealed", "behind the hyphen: %s", parse.Reason)
 	}
-	return s.Keys.open(s.Name, uint16(version), number)
+	return s.Keys.open(s.Name, uint16(version), id)
 }

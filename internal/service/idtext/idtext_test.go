@@ -54,7 +54,8 @@ func TestTextsNeverChange(t *testing.T) {
 	const id = 117465411174400005
 	for i, want := range []string{
 		"117465411174400005", "01a1522b4a720005", "038AJ5D574005", "GpFJAb5Z9N", "08fzYR2kvFl",
-		"ord_038aj5d574005", "01a1fc23-5529-7712-81a1-522b4a720005", "1-0Z8XHYq9t0Y",
+		"117465411174400005-32", "ord_038aj5d574005", "ORD117465411174400005", "ORD117465411174400005-03",
+		"01a1fc23-5529-7712-81a1-522b4a720005", "1-0Z8XHYq9t0Y",
 	} {
 		if got := text(t, q, Form(i), id); got != want {
 			t.Errorf("%v: %s, want %s", Form(i), got, want)
@@ -97,6 +98,27 @@ func TestGuess(t *testing.T) {
 		{"ord_038aj5d57400", "it has 12 bytes; want 13"},
 		{"ord_038aj5d57400u", `it has 'U' at byte 12`},
 		{"ord_x_38aj5d57400", "behind the prefix"},
+		{"117465411174400005-32", "checked"},
+		{"0-98", "checked"},
+		{"117465411174400005-33", "its check digits do not fit its number, so a digit is wrong; want the text exactly"},
+		{"117465411174400050-32", "its check digits do not fit its number"},
+		{"117465411174400005-3", "it does not end with a hyphen and two check digits"},
+		{"117465411174400005-", "it does not end with a hyphen and two check digits"},
+		{"05-32", "before the hyphen: it begins with '0'"},
+		{"ORD117465411174400005", "prefixed-decimal"},
+		{"ORD0", "prefixed-decimal"},
+		{"INV117465411174400005", `its prefix is "INV", and the sequencer "orders" has "ORD"`},
+		{"ORD2X5", `its prefix is "ORD2X", and the sequencer "orders" has "ORD"`},
+		{"ORD007", "behind the prefix: it begins with '0'"},
+		{"ORD9223372036854775808", "behind the prefix: it is too large"},
+		{"ord117465411174400005", "not an ID in any form"},
+		{"ORD", "not an ID in any form"},
+		{"ORD117465411174400005-03", "prefixed-checked"},
+		{"ORD117465411174400005-32", "its check digits do not fit the rest, so a letter or a digit is wrong"},
+		{"ORD117465411174400050-03", "its check digits do not fit the rest"},
+		{"ORD117465411174400005-3", "it does not end with a hyphen and two check digits"},
+		{"DRO117465411174400005-03", `its prefix is "DRO", and the sequencer "orders" has "ORD"`},
+		{"ord117465411174400005-03", "it is no prefix of A-Z and 0-9 with a number behind it"},
 		{"01a1fc23-5529-7712-81a1-522b4a720005", "uuid"},
 		{"01A1FC23-5529-7712-81A1-522B4A720005", "uuid"},
 		{"01a1fc23-5529-7000-81a1-522b4a720005", `is a UUID of another sequencer than "orders": it has another tag`},
@@ -125,8 +147,10 @@ func TestGuess(t *testing.T) {
 func TestFormsThatASequencerLacks(t *testing.T) {
 	bare := Of("bare", cluster.Define(firn.Default), nil)
 	for f, want := range map[Form]string{
-		Prefixed: `"bare" was created without a prefix`,
-		Sealed:   "no keys to seal and open IDs",
+		Prefixed:        `"bare" was created without a prefix; want another form than prefixed`,
+		PrefixedDecimal: `"bare" was created without a prefix; want another form than prefixed-decimal`,
+		PrefixedChecked: `"bare" was created without a prefix; want another form than prefixed-checked`,
+		Sealed:          "no keys to seal and open IDs",
 	} {
 		if _, err := bare.In(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", f, err, want)
@@ -134,6 +158,8 @@ func TestFormsThatASequencerLacks(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"ord_038aj5d574005": `"bare" has no prefix`,
+		"ORD1":              `"bare" has no prefix`,
+		"ORD1-77":           `"bare" has no prefix`,
 		"1-00000000000":     "no keys to seal and open IDs",
 	} {
 		if id, _, err := bare.Read(text, today); err == nil || !strings.Contains(err.Error(), want) {
@@ -142,8 +168,55 @@ func TestFormsThatASequencerLacks(t *testing.T) {
 	}
 	// Of a sequencer that is not known every prefix may be right.
 	unknown := Sequencer{Layout: firn.Default}
-	if id, f, err := unknown.Read("inv_038aj5d574005", today); id != 117465411174400005 || f != Prefixed || err != nil {
-		t.Errorf("%d, %v, %v", id, f, err)
+	for text, form := range map[string]Form{
+		"inv_038aj5d574005": Prefixed, "INV117465411174400005": PrefixedDecimal,
+		"INV117465411174400005-" + check("INV117465411174400005"): PrefixedChecked,
+	} {
+		if id, f, err := unknown.Read(text, today); id != 117465411174400005 || f != form || err != nil {
+			t.Errorf("%s: %d, %v, %v", text, id, f, err)
+		}
+	}
+	ambiguous := orders(t)
+	ambiguous.Prefix = "ord2"
+	for _, f := range []Form{PrefixedDecimal, PrefixedChecked} {
+		if _, err := ambiguous.In(f); err == nil || !strings.Contains(err.Error(), `the prefix "ord2" of the `+
+			`sequencer "orders" ends with a digit, as a number behind it begins; want another form than `+f.String()) {
+			t.Errorf("%v: %v", f, err)
+		}
+	}
+}
+
+func check(text string) string {
+	c := checkDigits(text)
+	return string(c[:])
+}
+
+// Check digits are those of the standard: of LEIs that exist, of an IBAN in the order in which it is checked, and of
+// the library.
+func TestCheckDigits(t *testing.T) {
+	for _, text := range []string{"529900T8BM49AURSDO55", "5493001KJTIIGC8Y1R12", "WEST12345698765432GB82"} {
+		if got, want := check(text[:len(text)-2]), text[len(text)-2:]; got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	for _, id := range []firn.ID{0, 1, 96, 97, 117465411174400005, firn.MaxID} {
+		if got, want := id.String()+"-"+check(id.String()), firn.Checked.Encode(id); got != want {
+			t.Errorf("%v: %s, want %s", id, got, want)
+		}
+	}
+	q := orders(t)
+	text := text(t, q, PrefixedChecked, 117465411174400005)
+	q.Name = "" // so that the prefix alone refuses none
+	for i := range text {
+		for _, c := range alphabet {
+			wrong := text[:i] + string(c) + text[i+1:]
+			if strings.ContainsRune(digits, c) != strings.Contains(digits, text[i:i+1]) {
+				continue // a digit for a letter: what is in front of it is another prefix
+			}
+			if id, f, err := q.Read(wrong, today); err == nil && wrong != text {
+				t.Errorf("%s is %v in %v", wrong, id, f)
+			}
+		}
 	}
 }
 
@@ -158,7 +231,8 @@ func TestForms(t *testing.T) {
 		}
 	}
 	if _, err := ParseForm("base64"); err == nil || !strings.Contains(err.Error(),
-		`"base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`) {
+		`"base64"; want one of decimal, hex, base32, base58, base62, checked, prefixed, prefixed-decimal, `+
+			`prefixed-checked, uuid, sealed`) {
 		t.Error(err)
 	}
 }
@@ -258,6 +332,26 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A number behind a prefix and its check digits need no memory beside the text.
+func TestNumberedDoesNotAllocate(t *testing.T) {
+	q, b := orders(t), make([]byte, 0, 64)
+	for _, f := range []Form{Decimal, Checked, PrefixedDecimal, PrefixedChecked} {
+		write, err := q.In(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := text(t, q, f, firn.MaxID)
+		for name, do := range map[string]func(){
+			"writing": func() { _, _ = write(b, firn.MaxID) },
+			"reading": func() { _, _ = q.ReadIn(f, text) },
+		} {
+			if n := testing.AllocsPerRun(100, do); n != 0 {
+				t.Errorf("%s %v takes %v allocations", name, f, n)
+			}
+		}
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {

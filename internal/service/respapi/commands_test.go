@@ -61,8 +61,8 @@ func TestCommands(t *testing.T) {
 		{"FIRN.ID default BASE62", `"1NAOLcol8qW"`, ""},
 		{
 			"FIRN.ID default base64",
-			`-ERR no form of IDs is named "base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid,` +
-				` sealed`, "",
+			`-ERR no form of IDs is named "base64"; want one of decimal, hex, base32, base58, base62, checked, ` +
+				`prefixed, prefixed-decimal, prefixed-checked, uuid, sealed`, "",
 		},
 		{
 			"FIRN.ID default sealed",
@@ -71,6 +71,16 @@ func TestCommands(t *testing.T) {
 		{
 			"FIRN.IDS default 2 prefixed",
 			`-ERR the sequencer "default" was created without a prefix; want another form than prefixed`, "",
+		},
+		{
+			"FIRN.ID default prefixed-checked",
+			`-ERR the sequencer "default" was created without a prefix; want another form than prefixed-checked`, "",
+		},
+		{"FIRN.ID default CHECKED", `"` + id + `-32"`, ""},
+		{
+			"FIRN.DECODE 1541815603606036480-00",
+			`-ERR "1541815603606036480-00" is not a checked ID: its check digits do not fit its number, so a ` +
+				`digit is wrong; want the text exactly as it was made`, "",
 		},
 		{"FIRN.IDS default 2 base32", `["1000000000000" "1000000000001"]`, ""},
 		{"FIRN.DECODE default 1ASD13XH1F800 uuid", "[" + decodedUUID + "]", "{" + decodedUUID + "}"},
@@ -81,13 +91,13 @@ func TestCommands(t *testing.T) {
 		},
 		{
 			"FIRN.DECODE default 1000000000000000 uuid text",
-			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid,` +
-				` sealed`, "",
+			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, checked, ` +
+				`prefixed, prefixed-decimal, prefixed-checked, uuid, sealed`, "",
 		},
 		{
 			"FIRN.DECODE default 1 text",
-			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid,` +
-				` sealed`, "",
+			`-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, checked, ` +
+				`prefixed, prefixed-decimal, prefixed-checked, uuid, sealed`, "",
 		},
 		{"FIRN.IDS default 1", `["` + id + `"]`, ""},
 		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},
@@ -109,8 +119,8 @@ func TestCommands(t *testing.T) {
 		{
 			"FIRN.DECODE 12x",
 			`-ERR "12x" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of ` +
-				`base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 ` +
-				`or 1-0Z8XHYq9t0Y`, "",
+				`base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ` +
+				`ord_038aj5d574005, ORD117465411174400005, 117465411174400005-32 or 1-0Z8XHYq9t0Y`, "",
 		},
 		{"FIRN.DECODE orders 5", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR orders", `-UNKNOWNSEQUENCER ` + peer.ErrNoSequencer.Error() + `: "orders"`, ""},

@@ -44,6 +44,11 @@ func TestCounter(t *testing.T) {
 			"-ERR can't increment by 'x': numbers can't be given back; want a number from 1 to 100000",
 		},
 		{"FIRN.ID invoices prefixed", `"inv_00000000031nk"`},
+		{
+			"FIRN.DECODE invoices INV8-71 prefixed-checked",
+			`["id_str" "8" "text" "INV8-71" "kind" "counter" "id" 8]`,
+		},
+		{"FIRN.DECODE invoices INV8-00", `-ERR "INV8-00" is not a prefixed-checked ID: its check digits do not fit`},
 		{"FIRN.DECODE invoices 8", `["id_str" "8" "kind" "counter" "id" 8]`},
 		{
 			"FIRN.DECODE invoices inv_0000000000008 prefixed prefixed",

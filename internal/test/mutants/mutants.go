@@ -1166,6 +1166,38 @@ var mutants = []mutant{
 		"./internal/service/idtext", "TestGuess",
 	},
 	{
+		"wrong check digits are read", "encoding.go",
+		"; check != string(c[:]) {", "; false && check != string(c[:]) {",
+		".", "TestEncodingRejects|TestCheckedFindsMistakes",
+	},
+	{
+		"check digits are of another modulus", "encoding.go",
+		"c := 98 - uint64(id)%97*100%97", "c := 98 - uint64(id)%88*100%88",
+		".", "TestEncodingKnownTexts|TestEncodingAgreesWithBigInt",
+	},
+	{
+		"check digits behind a prefix are not looked at", "internal/service/idtext/numbered.go",
+		"f == PrefixedChecked && check != string(c[:])", "f == PrefixedDecimal && check != string(c[:])",
+		"./internal/service/idtext", "TestGuess",
+	},
+	{
+		"the letters of a prefix do not count", "internal/service/idtext/numbered.go",
+		"r = (100*r + c - 'A' + 10) % 97", "r = 0",
+		"./internal/service/idtext", "TestCheckDigits",
+	},
+	{
+		"a number behind another sequencer's prefix is read", "internal/service/idtext/numbered.go",
+		"case s.Name != \"\" && !strings.EqualFold(prefix, s.Prefix):",
+		"case s.Name == \"\" && !strings.EqualFold(prefix, s.Prefix):",
+		"./internal/service/idtext", "TestGuess",
+	},
+	{
+		"a number behind a prefix is read, though it may be base58", "internal/service/idtext/guess.go",
+		"		all = append(all, r)\n",
+		"		if all = append(all, r); f == PrefixedDecimal {\n			return r.ID, f, nil\n		}\n",
+		"./internal/service/idtext", "TestDigits",
+	},
+	{
 		"digits alone are read as decimal", "internal/service/idtext/guess.go",
 		"	if len(all) > 1 && len(likely) > 0 {", "	if len(all) > 1 {\n		likely = all[:1]\n",
 		"./internal/service/idtext", "TestDigits|TestNoNewTextIsReadAsAnotherID",

@@ -91,7 +91,7 @@ export class Inspect {
   // other than decimal, and digits that may have another one.
   async inspect(as = "") {
     const entered = $("id").value;
-    let text = entered.replace(/\bas=(\w+)/, (_, form) => ((as ||= form), "")).replaceAll(/[\s"',]/g, "");
+    let text = entered.replace(/\bas=([\w-]+)/, (_, form) => ((as ||= form), "")).replaceAll(/[\s"',]/g, "");
     if (text === "") return this.fail("Enter an ID.");
     const { kind, q, name } = this.chosen();
     if (!q) return this.fail("Choose a sequencer or a layout.");

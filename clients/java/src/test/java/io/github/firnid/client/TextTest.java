@@ -17,7 +17,8 @@ final class TextTest {
                 Encoding.HEX, List.of("0000000000000000", "1565a11f6217a000", "7fffffffffffffff"),
                 Encoding.BASE32, List.of("0000000000000", "1ASD13XH1F800", "7ZZZZZZZZZZZZ"),
                 Encoding.BASE58, List.of("1", "4aaW4SzAyQK", "NQm6nKp8qFC"),
-                Encoding.BASE62, List.of("00000000000", "1ptWyK4WgZU", "AzL8n0Y58m7"));
+                Encoding.BASE62, List.of("00000000000", "1ptWyK4WgZU", "AzL8n0Y58m7"),
+                Encoding.CHECKED, List.of("0-98", "1541815603606036480-62", "9223372036854775807-58"));
         long[] ids = {0, 1541815603606036480L, Long.MAX_VALUE};
         texts.forEach((encoding, of) -> {
             for (int i = 0; i < ids.length; i++) {
@@ -33,6 +34,12 @@ final class TextTest {
                 Check.refused(floating ? "is a floating-point number" : "is not an ID in", () -> encoding.parse(wrong));
             }
         });
+        for (String wrong : List.of("1-94", "2-95", "65-00", "32-99", "117465411174400050-32")) {
+            Check.refused("\"" + wrong + "\" has check digits that do not fit its number; want the text exactly", () -> Encoding.CHECKED.parse(wrong));
+        }
+        for (String wrong : List.of("195", "1-9", "-95", "1-095", "1-95-95", "01-95", "1-95\n", "9223372036854775808-55")) {
+            Check.refused("is not an ID in CHECKED", () -> Encoding.CHECKED.parse(wrong));
+        }
         Check.refused("-1 is not an ID", () -> Encoding.HEX.encode(-1));
     }
 
