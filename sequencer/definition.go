@@ -322,8 +322,8 @@ func (d *duration) UnmarshalText(text []byte) error {
 }
 
 // MarshalJSON writes every field, except those whose zero value is the default: kind, after, max, exact, attach,
-// window, prefix, scattered and random_start, and except those that a counter has not. So a program that does not know one of
-// these reads the definitions that do not need it.
+// window, prefix, scattered and random_start, and except those that a counter has not. So a program that does not know
+// one of these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	if d.Kind == Counter {
 		return json.Marshal(definitionJSON{Kind: d.Kind, After: d.After, Max: d.Max, Exact: d.Exact, Prefix: d.Prefix})
@@ -336,8 +336,8 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(definitionJSON{
 		d.Kind, &d.Nodes, &d.Allocation, &epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Max, d.Exact, d.Attach, nil,
-		window, d.Prefix, d.Scattered, d.RandomStart,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Max, d.Exact, d.Attach,
+		nil, window, d.Prefix, d.Scattered, d.RandomStart,
 	})
 }
 

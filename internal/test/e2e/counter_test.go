@@ -128,8 +128,9 @@ func TestCountersWhileNodesFail(t *testing.T) {
 		n := serve(t, fmt.Sprint("node ", births), append([]string{"--etcd=" + p.Address()}, short...)...)
 		n.ready(t, &others)
 		if births == 1 {
-			for what, fields := range map[string]string{"blocks": `"kind":"counter"`, "exact": `"kind":"counter","exact":true`} {
-				if _, err := n.create(what, fields, nil); err != nil {
+			for _, c := range counters {
+				fields := fmt.Sprintf(`"kind":"counter","exact":%t`, c.name == "exact")
+				if _, err := n.create(c.name, fields, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -205,8 +206,8 @@ func TestCountersWhileNodesFail(t *testing.T) {
 		}
 		most += c.failed + block*(2*kills+doubts)
 		left := v.Last - int64(len(c.ledger.ids))
-		t.Logf("%s: of %d numbers %d are left out; %d may be; blocks of at most %d; %d nodes killed, %d paused or cut off, "+
-			"%d numbers in calls that failed", c.name, v.Last, left, most, block, kills, doubts, c.failed)
+		t.Logf("%s: of %d numbers %d are left out; %d may be; blocks of at most %d; %d nodes killed, %d paused or "+
+			"cut off, %d numbers in calls that failed", c.name, v.Last, left, most, block, kills, doubts, c.failed)
 		if left < 0 || left > most {
 			t.Errorf("%s: %d of %d numbers are left out; want at most %d", c.name, left, v.Last, most)
 		}
