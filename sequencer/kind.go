@@ -42,8 +42,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // validateCounter is Validate for a counter.
 func (d Definition) validateCounter() error {
 	if others := d.counting().Differences(d); len(others) > 0 {
-		return fmt.Errorf("%q of %s in a counter; want only after, max, exact and prefix: its numbers have no time and "+
-			"no node ID", others[0].Field, others[0].Wanted)
+		return fmt.Errorf("%q of %s in a counter; want only after, max, exact and prefix: its numbers have no time "+
+			"and no node ID", others[0].Field, others[0].Wanted)
 	}
 	switch {
 	case d.After < 0:
