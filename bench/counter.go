@@ -22,13 +22,13 @@ const (
 	busyCallers = 2
 )
 
-// runCounterBusy measures how long callers wait for the numbers of a busy counter, one at a time. Its blocks last a tenth
-// of the time that they do otherwise, so that a run sees several.
+// runCounterBusy measures how long callers wait for the numbers of a busy counter, one at a time. Its blocks last a
+// tenth of the time that they do otherwise, so that a run sees several.
 func runCounterBusy(ctx context.Context, s settings) ([]table, error) {
 	t := table{
 		Title: "counter-busy: Next, 10 million numbers a second in one process over a quorum of one",
-		Note: fmt.Sprintf("By %d callers, each ms. Blocks last 1 to 6 s, a tenth of what they do otherwise. A time includes "+
-			"one look\nat the clock.", busyCallers),
+		Note: fmt.Sprintf("By %d callers, each ms. Blocks last 1 to 6 s, a tenth of what they do otherwise. A time "+
+			"includes\none look at the clock.", busyCallers),
 		columns: []column{
 			{"per_s", "numbers/s", "%.0f"},
 			{"blocks", "blocks", "%.0f"},
@@ -75,8 +75,8 @@ func runCounterBusy(ctx context.Context, s settings) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.add("firn, counter", got.perSecond, float64(claims.n.Load()-before), float64(got.waited), got.at(0.5), got.at(0.99),
-		got.at(0.999), float64(got.longest)/1e3)
+	t.add("firn, counter", got.perSecond, float64(claims.n.Load()-before), float64(got.waited), got.at(0.5),
+		got.at(0.99), got.at(0.999), float64(got.longest)/1e3)
 	t.Targets = append(t.Targets, atMost("calls that waited for a block", float64(got.waited), 0))
 	return []table{t}, nil
 }
@@ -143,8 +143,8 @@ func askPaced(ctx context.Context, c *peer.Counter, d time.Duration) (*waits, er
 func (w *waits) ask(ctx context.Context, c *peer.Counter, began time.Time, d time.Duration) error {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	for ms := time.Duration(0); ms*time.Millisecond < d; ms++ {
-		if err := retry.Sleep(ctx, time.Until(began.Add(ms*time.Millisecond))); err != nil {
+	for after := time.Duration(0); after < d; after += time.Millisecond {
+		if err := retry.Sleep(ctx, time.Until(began.Add(after))); err != nil {
 			return err
 		}
 		for at, n := time.Now(), 0; n < busyPerMS/busyCallers; n++ {

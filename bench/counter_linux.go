@@ -22,8 +22,8 @@ import (
 func runCounter(ctx context.Context, s settings) ([]table, error) {
 	versus := table{
 		Title: "counter: one number per call",
-		Note: "All servers run on this machine. The counters are those of members in this process, whose store is the " +
-			"same\n" +
+		Note: "All servers run on this machine. The counters are those of members in this process, whose store is " +
+			"the same\n" +
 			"PostgreSQL, which writes each commit to the disk. Percentiles are medians over the rounds.",
 		columns: []column{
 			{"per_s", "numbers/s", "%.0f"},

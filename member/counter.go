@@ -52,7 +52,8 @@ func (c *Counter) peer() *peer.Counter { return (*peer.Counter)(c) }
 
 // EnsureCounter creates a counter unless it exists, and returns its handle; another call returns the same one. It
 // reserves no number before one is wanted. If the store has ever lost data, an operator resumes a counter that is new
-// (firn sequencer resume), or creates it (firn sequencer create): nobody else knows whether it had given numbers before.
+// (firn sequencer resume), or creates it (firn sequencer create): nobody else knows whether it had given numbers
+// before.
 //
 // The errors are those of EnsureSequencer, and a *KindError when the definition is not one of a counter or in strict
 // order, or a sequencer of another kind had the name, and a *SmallerError when the numbers of the present time, by its

@@ -97,3 +97,40 @@ func TestOptions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An application does everything that it can do with a counter.
+func TestCounter(t *testing.T) {
+	ctx := t.Context()
+	m, err := member.Join(ctx, memstore.NewService().Client("app"), member.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Leave)
+	d := sequencer.Definition{Kind: sequencer.Counter, Max: 9}
+	c, err := m.EnsureCounter(ctx, "invoices", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := m.OpenCounter(ctx, "invoices"); err != nil || same != c || c.Name() != "invoices" ||
+		!c.Definition().Equal(d) || c.Ready() != nil {
+		t.Errorf("OpenCounter: %v %v %v %v", err, c.Name(), c.Definition(), c.Ready())
+	}
+	numbers := make([]firn.ID, 3)
+	first, err := c.Next(ctx)
+	if err := errors.Join(err, c.Fill(ctx, numbers)); err != nil || first != 1 ||
+		!slices.Equal(numbers, []firn.ID{2, 3, 4}) {
+		t.Errorf("%v, %v: %v", first, numbers, err)
+	}
+	if last, err := c.Take(ctx, 5); err != nil || last != 9 {
+		t.Errorf("%v: %v", last, err)
+	}
+	if _, err := c.Next(ctx); !errors.Is(err, member.ErrNotReady) {
+		t.Errorf("Next at the end: %v", err)
+	}
+	if err := c.Detach(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Next(ctx); !errors.Is(err, member.ErrDetached) {
+		t.Errorf("Next after Detach: %v", err)
+	}
+}

@@ -19,11 +19,13 @@ gives any before that, because numbers that were given could come again.
 
 First stop every node that the others can't reach: it still gives the numbers
 that it had reserved. While a node that they can reach has not noticed the loss,
-resume is refused: stop that node, or wait for a window. With --after, say the greatest number that anybody was
-given: find it where the numbers are kept, such as in a table of invoices. firn
-sequencer show says up to which number the living nodes know that some were
-reserved; a node that died may have given greater ones. If you are not sure, name
-a greater number: that leaves a gap, and repeats nothing. Ask any server.`
+resume is refused: stop that node, or wait for a window.
+
+With --after, say the greatest number that anybody was given: find it where the
+numbers are kept, such as in a table of invoices. firn sequencer show says up to
+which number the living nodes know that some were reserved; a node that died may
+have given greater ones. If you are not sure, name a greater number: that leaves
+a gap, and repeats nothing. Ask any server.`
 
 func (p *program) resumeCounterCommand() *cobra.Command {
 	var o lookOptions

@@ -9,8 +9,8 @@ import (
 
 // Queue gives numbers in strict order: those of a block to the callers that waited when its claim was sent, or
 // the read by which the owner found that it had claimed it, and to nobody else. So a call that begins after another one
-// had its number gets a greater one, whoever answers: at some moment of it, its block was the last. Its methods are safe
-// for concurrent use. NewQueue makes one.
+// had its number gets a greater one, whoever answers: at some moment of it, its block was the last. Its methods are
+// safe for concurrent use. NewQueue makes one.
 type Queue struct {
 	wanted chan struct{}
 

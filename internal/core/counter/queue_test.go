@@ -110,7 +110,8 @@ func TestStrictNumbersAscendOverAllOwners(t *testing.T) {
 					callers.Go(func() {
 						for range 60 {
 							time.Sleep(time.Duration(rng.Int64N(int64(30 * time.Millisecond))))
-							one, done := context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(500*time.Millisecond))))
+							within := time.Duration(rng.Int64N(int64(500 * time.Millisecond)))
+							one, done := context.WithTimeout(ctx, within)
 							n := 1 + rng.Int64N(3)
 							a := answer{began: time.Since(began)}
 							last, err := o.Blocks().Take(one, n)

@@ -430,8 +430,8 @@ func TestACounterInUseDoesNotResume(t *testing.T) {
 		time.Sleep(window/3 + time.Second) // until its pulse says so
 		w.puts(floor.NewEra())
 		resume := func() error { return nodes[1].mem.Load().ResumeCounter(t.Context(), "invoices", 10) }
-		const why = `the node "a" may still give numbers of the counter "invoices", as it has not noticed yet that the ` +
-			"store has lost data; stop it, or wait until it has noticed"
+		const why = `the node "a" may still give numbers of the counter "invoices", as it has not noticed yet that ` +
+			"the store has lost data; stop it, or wait until it has noticed"
 		if err := resume(); err == nil || err.Error() != why || reason.Of(err) != "refused" {
 			t.Errorf("%v, want %s", err, why)
 		}

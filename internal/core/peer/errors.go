@@ -122,8 +122,8 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("the node %q may still give numbers of the counter %q, as it has not noticed yet that the store "+
-		"has lost data; stop it, or wait until it has noticed", e.Node, e.Name)
+	return fmt.Sprintf("the node %q may still give numbers of the counter %q, as it has not noticed yet that the "+
+		"store has lost data; stop it, or wait until it has noticed", e.Node, e.Name)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

@@ -90,14 +90,14 @@ func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, 
 // rival returns the issuer at the node that claims IDs in strict order and was faster than this one, so that the two do
 // not get in each other's way. It returns false if there is none, and for a call that another node has forwarded.
 func (s *Service) rival(ctx context.Context, who *auth.Caller, name string) (*elsewhere, bool) {
+	if s.options.Forwarder == nil {
+		return nil, false
+	}
 	c, ok := s.member.Counter(name)
-	if !ok || s.options.Forwarder == nil || ctx.Value(forwardedKey{}) != nil {
+	if !ok || c.Rival() == "" || ctx.Value(forwardedKey{}) != nil {
 		return nil, false
 	}
 	id := c.Rival()
-	if id == "" {
-		return nil, false
-	}
 	held, ok := s.member.Value().Sequencer(name)
 	if !ok {
 		return nil, false

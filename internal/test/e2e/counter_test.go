@@ -128,8 +128,12 @@ func TestCountersWhileNodesFail(t *testing.T) {
 		n := serve(t, fmt.Sprint("node ", births), append([]string{"--etcd=" + p.Address()}, short...)...)
 		n.ready(t, &others)
 		if births == 1 {
-			for what, fields := range map[string]string{"blocks": `"kind":"counter"`, "strict": `"kind":"counter","order":"strict"`} {
-				if _, err := n.create(what, fields, nil); err != nil {
+			for _, c := range counters {
+				fields := `"kind":"counter"`
+				if c.name == "strict" {
+					fields += `,"order":"strict"`
+				}
+				if _, err := n.create(c.name, fields, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -205,8 +209,8 @@ func TestCountersWhileNodesFail(t *testing.T) {
 		}
 		most += c.failed + block*(2*kills+doubts)
 		left := v.Last - int64(len(c.ledger.ids))
-		t.Logf("%s: of %d numbers %d are left out; %d may be; blocks of at most %d; %d nodes killed, %d paused or cut off, "+
-			"%d numbers in calls that failed", c.name, v.Last, left, most, block, kills, doubts, c.failed)
+		t.Logf("%s: of %d numbers %d are left out; %d may be; blocks of at most %d; %d nodes killed, %d paused or "+
+			"cut off, %d numbers in calls that failed", c.name, v.Last, left, most, block, kills, doubts, c.failed)
 		if left < 0 || left > most {
 			t.Errorf("%s: %d of %d numbers are left out; want at most %d", c.name, left, v.Last, most)
 		}
