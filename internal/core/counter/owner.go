@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -46,6 +47,8 @@ type Owner struct {
 	config  Config
 	blocks  Dispenser
 	writing chan struct{} // a lock, held while the owner reads and writes the store
+
+	rival atomic.Pointer[string]
 
 	mu     sync.Mutex // guards what follows, and is held while a step changes blocks
 	state  State
@@ -119,6 +122,9 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 		case s.Phase == Lost:
 			return o.lost()
 		case s.Greatest > before.Greatest:
+			if tries == 0 {
+				o.rival.Store(nil)
+			}
 			return nil
 		case before.Phase != Held: // it has only read the record
 			continue
@@ -187,8 +193,13 @@ func (o *Owner) lost() error {
 
 func (s State) lost() error { return &LostError{Last: max(s.Greatest, s.Known.Last)} }
 
-// Rival returns who claimed the last block that this owner knows of, as it calls itself; empty: this owner, or nobody.
-func (o *Owner) Rival() string { return o.State().Known.By }
+// Rival returns who was faster than this owner when it claimed last, as it calls itself; empty: nobody.
+func (o *Owner) Rival() string {
+	if rival := o.rival.Load(); rival != nil {
+		return *rival
+	}
+	return ""
+}
 
 // Lost reports whether the counter has stopped since the store has lost data.
 func (o *Owner) Lost() bool {
@@ -301,7 +312,8 @@ func (o *Owner) look(ctx context.Context) (Event, error) {
 	defer o.mu.Unlock()
 	if v.Mine = mark != "" && o.stamps.Sent(mark); v.Mine {
 		o.stamps.Settle(mark)
-		v.By = ""
+	} else {
+		o.rival.Store(&v.By)
 	}
 	return Seen{v}, nil
 }

@@ -54,7 +54,7 @@ type View struct {
 	Version store.Version // zero when there is no record
 	Record
 	Mine bool   // this owner has sent the write of the record
-	By   string // who has, as it calls itself; empty: nobody who claims, or this owner
+	By   string // who has, as it calls itself; empty: nobody who claims
 
 	StoreEra int64         // changes when somebody notices that the store has lost data
 	IfEra    store.Version // of the era's key
@@ -66,7 +66,7 @@ func (v View) Lost() bool { return v.Era != v.StoreEra }
 // State is what one owner knows of a counter. It is a value: Step takes one and returns the next.
 type State struct {
 	Phase Phase
-	Known View // the record that the store has confirmed last; Mine is not kept
+	Known View // the record that the store has confirmed last; Mine and By are not kept
 
 	// Greatest is the greatest number that this owner has reserved, also if the store has lost that. Zero: none.
 	Greatest int64
@@ -230,7 +230,7 @@ func (s State) returned() int64 {
 }
 
 func applied(s State, e Applied) (State, Action) {
-	s.Known.Version, s.Known.Record, s.Known.By, s.Doubt = e.Version, e.Write.Record, "", false
+	s.Known.Version, s.Known.Record, s.Doubt = e.Version, e.Write.Record, false
 	switch s.Phase {
 	case Held:
 		return s.use(e.Write.Record)
@@ -278,7 +278,7 @@ func seen(s State, v View) (State, Action) {
 		return lose(s)
 	}
 	doubt, otherEra := s.Doubt, v.StoreEra != s.Known.StoreEra
-	v.Mine = false
+	v.Mine, v.By = false, ""
 	s.Known, s.Doubt = v, doubt && !changed
 	switch s.Phase {
 	case Reading:

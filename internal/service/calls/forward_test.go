@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -418,5 +419,60 @@ func TestAfterAnotherNode(t *testing.T) {
 			f.asked["http://b"]-before; err != nil || took < 2*time.Second || asked > 4 {
 			t.Errorf("after %v and %d calls: %v", took, asked, err)
 		}
+	})
+}
+
+// Of nodes that claim IDs in strict order at once, all but one ask that one, as long as it answers.
+func TestStrictOrderHasNoRivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startForwarding(t, false)
+		who := anyone(t)
+		if _, err := f.members[0].Create(t.Context(), "tickets", cluster.Definition{
+			Kind: cluster.Counter, Order: cluster.OrderStrict,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		order := []int{0, 1, 2}
+		slices.SortFunc(order, func(i, j int) int { return strings.Compare(f.members[i].ID(), f.members[j].ID()) })
+		least, other := order[0], order[1]
+		last := firn.ID(0)
+		next := func(node int, from string) {
+			t.Helper()
+			id, by, err := f.nodes[node].Next(t.Context(), who, "tickets")
+			if err != nil || by != from || id <= last {
+				t.Errorf("%d of %q after %d: %v; want one of %q", id, by, last, err, from)
+			}
+			last = id
+		}
+		for range 3 {
+			next(least, "")
+		}
+		next(other, "") // it finds out
+		for range 3 {
+			next(other, f.members[least].ID())
+			next(least, "")
+		}
+		taken, err := f.nodes[other].Take(t.Context(), who, "tickets", 10)
+		if err != nil || taken != last+10 {
+			t.Errorf("ten after %d: %d %v", last, taken, err)
+		}
+		last = taken
+		var ids []firn.ID
+		if err := f.nodes[other].Many(t.Context(), who, "", "tickets", 100, func(b *calls.Batch) error {
+			for some := range b.All() {
+				ids = append(ids, some...)
+			}
+			return nil
+		}); err != nil || len(ids) != 100 || ids[0] != last+1 || ids[99] != last+100 {
+			t.Errorf("a hundred after %d: %v %v", last, ids, err)
+		}
+		last += 100
+		f.fail = errors.New("no answer")
+		next(other, "")
+		next(other, "")
+		f.fail = nil
+		time.Sleep(3 * time.Second) // it would be asked again
+		next(other, "")
+		next(least, "")
 	})
 }
