@@ -1,0 +1,61 @@
+package main
+
+// advance are faults by which an ID does not exceed the one that a caller has seen, or ID time moves too far.
+var advance = []mutant{
+	{
+		"an ID may be the one to exceed", "advance.go",
+		"g.packing.id(place) > after", "g.packing.id(place) >= after",
+		".", "^TestAdvanceExceedsEveryID$",
+	},
+	{
+		"ID time moves to the bound", "advance.go",
+		"case place < end && ahead <= most:", "case ahead <= most:",
+		".", "^TestAdvanceHasALimit$",
+	},
+	{
+		"ID time moves ahead without a limit", "advance.go",
+		"case place < end && ahead <= most:", "case place < end:",
+		".", "^TestAdvanceHasALimit$",
+	},
+	{
+		"who advances a generator forgets what others have taken", "advance.go",
+		"for next < least && !g.next.CompareAndSwap(next, least) {", "for next = least; next != g.next.Swap(next); {",
+		".", "^TestGeneratorUnderAnyClock$",
+	},
+	{
+		"who advances a generator stops it no more", "advance.go",
+		"place := max(next, least)", "place := least",
+		".", "^TestAdvanceFromAFloor$",
+	},
+	{
+		"all wait until the clock is where ID time is", "advance.go",
+		"g.lead.Store(max(g.lead.Load(), ", "_ = (max(g.lead.Load(), ",
+		".", "^TestAdvanceMovesEverybody$",
+	},
+	{
+		"ID time stays ahead", "generator.go",
+		"if g.lead.Load() > 0 && (", "if g.lead.Load() < 0 && (",
+		".", "^TestAdvanceMovesEverybody$",
+	},
+	{
+		"a lead outlives the time for which it was needed", "advance.go",
+		"uint64(max(g.ahead(next-1, now), 0)))", "math.MaxUint64)",
+		".", "^TestLeadEndsWhereTheClockIsThere$",
+	},
+	{
+		"the lead shrinks below what was advanced meanwhile", "advance.go",
+		"if ahead := uint64(max(g.ahead(next, now), 0)); ahead > g.reach(next, lead) || ahead <= g.reach(next, shorter) {",
+		"{",
+		".", "^TestLateShorterLead$",
+	},
+	{
+		"an advanced generator's first ID of a tick tells how many came before", "advance.go",
+		"least = g.enter(least)", "_ = g.enter(least)",
+		".", "^TestAdvanceBeginsByChance$",
+	},
+	{
+		"a floor counts as an ID that is ahead", "advance.go",
+		"next == stopped || next <= g.unused", "next == stopped",
+		".", "^TestAdvanceFromAFloor$",
+	},
+}
