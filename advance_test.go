@@ -63,8 +63,10 @@ func TestAdvanceHasALimit(t *testing.T) {
 	} {
 		err := g.Advance(id(tt.at), time.Duration(tt.most)*time.Millisecond)
 		e, ok := errors.AsType[*AheadError](err)
-		if !ok || *e != (AheadError{id(tt.at), time.Duration(tt.ahead) * time.Millisecond,
-			time.Duration(tt.mayBe) * time.Millisecond}) {
+		if !ok || *e != (AheadError{
+			id(tt.at), time.Duration(tt.ahead) * time.Millisecond,
+			time.Duration(tt.mayBe) * time.Millisecond,
+		}) {
 			t.Errorf("to %d ms, at most %d: %v", tt.at, tt.most, err)
 		}
 	}
