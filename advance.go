@@ -35,13 +35,20 @@ func (g *Generator) Advance(after ID, most time.Duration) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, next, end := g.now(), g.next.Load(), g.limit.Load()
-	place := max(next, least)
-	switch ahead := g.ahead(place, now); {
+	if next >= least && next != g.unused {
+		return nil
+	}
+	place := max(next, least) // later at a floor
+	ahead := g.ahead(place, now)
+	switch {
 	case place < end && ahead <= most:
-		// first, so that nobody finds next too far ahead
-		g.lead.Store(max(g.lead.Load(), uint64(max(ahead+time.Duration(g.slower()), 0))))
+		// Beyond the look-ahead, or saturated nodes would push each other ahead. First, so that nobody finds next too
+		// far ahead.
+		if needs := ahead + time.Duration(g.slower()) - time.Duration(g.lookAhead.Load()); needs > 0 {
+			g.lead.Store(max(g.lead.Load(), uint64(needs)))
+		}
 	case next >= least:
-		return nil // IDs are as far ahead for another reason
+		return nil
 	case place >= end:
 		return &AheadError{after, ahead, min(most, max(g.ahead(end, now)-g.layout.Tick, 0))}
 	default:
@@ -108,5 +115,5 @@ func (g *Generator) Ahead() time.Duration {
 	if next == stopped || next <= g.unused {
 		return 0
 	}
-	return max(g.ahead(next-1, g.now()), 0)
+	return max(g.ahead(next-1, g.clock.Now()), 0)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 // sequencerOf is the sequencer in a path; the default one, if the path names none.
@@ -33,6 +34,10 @@ func madeBy(w http.ResponseWriter, member string) {
 // Forwarded is the header of a call for IDs that comes from another node, which has none: this one asks no third.
 const Forwarded = "Firn-Forwarded"
 
+// ForwardedAfter is the header of a call that comes from another node with the ID that those of the answer are to exceed:
+// older nodes leave out what they do not know of a header, and not of a query.
+const ForwardedAfter = "Firn-After"
+
 func contextOf(r *http.Request) context.Context {
 	if _, ok := r.Header[Forwarded]; ok {
 		return calls.Forwarded(r.Context())
@@ -40,25 +45,48 @@ func contextOf(r *http.Request) context.Context {
 	return r.Context()
 }
 
+// afterOf is the ID that those of the answer are to exceed, in the form of the call; zero: none.
+func (h *Handler) afterOf(r *http.Request, who *auth.Caller, q query) (firn.ID, error) {
+	var form *idtext.Form
+	text, ok := q["after"]
+	if forwarded := r.Header[ForwardedAfter]; len(forwarded) == 1 && r.Header[Forwarded] != nil {
+		text, ok = forwarded[0], true
+	} else if ok {
+		var err error
+		if form, err = q.form("form"); err != nil {
+			return 0, calls.Input(err)
+		}
+	}
+	if !ok {
+		return 0, nil
+	}
+	return h.service.ReadAfter(r.Context(), who, sequencerOf(r), text, form)
+}
+
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
-	q, err := parameters(r.URL.RawQuery, "form=uuid or ids=string", "form", "ids")
+	q, err := parameters(r.URL.RawQuery, "form=uuid, ids=string or after=ID", "form", "ids", "after")
 	if err != nil {
 		badRequest(w, fmt.Errorf("%w; for several IDs POST %.120ss?count=N", err, r.URL.Path))
 		return
 	}
+	var after firn.ID
 	as, err := h.takingOf(r, who, q)
+	if err == nil {
+		after, err = h.afterOf(r, who, q)
+	}
 	switch {
 	case err != nil:
-	case as.texts != nil:
-		err = h.service.Many(contextOf(r), who, r.RemoteAddr, sequencerOf(r), 1, func(ids *calls.Batch) error {
-			as, err := as.of(ids)
-			if err == nil {
-				madeBy(w, ids.By())
-				writeID(w, ids.Last(), as)
-			}
-			return err
-		})
+	case as.texts != nil || after != 0:
+		err = h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, 1,
+			func(ids *calls.Batch) error {
+				as, err := as.of(ids)
+				if err == nil {
+					madeBy(w, ids.By())
+					writeID(w, ids.Last(), as)
+				}
+				return err
+			})
 	default:
 		var id firn.ID
 		var by string
@@ -76,7 +104,8 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	w.Header()["Vary"] = varyAccept
 	var count int64
 	var as writing
-	q, err := parameters(r.URL.RawQuery, "count=N, and form=uuid or ids=string", "count", "form", "ids")
+	q, err := parameters(r.URL.RawQuery, "count=N, and form=uuid, ids=string or after=ID", "count", "form", "ids",
+		"after")
 	if err == nil {
 		count, err = q.number("count", 1, calls.MaxCount, 1)
 	}
@@ -84,15 +113,20 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 		badRequest(w, err)
 		return
 	}
+	var after firn.ID
 	if as, err = h.takingOf(r, who, q); err == nil {
-		err = h.service.Many(contextOf(r), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *calls.Batch) error {
-			as, err := as.of(ids)
-			if err == nil {
-				madeBy(w, ids.By())
-				writeIDs(w, ids, as)
-			}
-			return err
-		})
+		after, err = h.afterOf(r, who, q)
+	}
+	if err == nil {
+		err = h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, int(count),
+			func(ids *calls.Batch) error {
+				as, err := as.of(ids)
+				if err == nil {
+					madeBy(w, ids.By())
+					writeIDs(w, ids, as)
+				}
+				return err
+			})
 	}
 	if err != nil {
 		h.refuse(w, r, err)

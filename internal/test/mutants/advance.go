@@ -29,7 +29,7 @@ var advance = []mutant{
 	},
 	{
 		"all wait until the clock is where ID time is", "advance.go",
-		"g.lead.Store(max(g.lead.Load(), ", "_ = (max(g.lead.Load(), ",
+		"if needs := ahead + time", "if needs := min(0, ahead) + time",
 		".", "^TestAdvanceMovesEverybody$",
 	},
 	{
@@ -57,5 +57,15 @@ var advance = []mutant{
 		"a floor counts as an ID that is ahead", "advance.go",
 		"next == stopped || next <= g.unused", "next == stopped",
 		".", "^TestAdvanceFromAFloor$",
+	},
+	{
+		"saturated generators push each other ahead", "advance.go",
+		" - time.Duration(g.lookAhead.Load()); needs > 0 {", "; needs > 0 {",
+		".", "^TestSaturationPushesNobodyAhead$",
+	},
+	{
+		"a saturated generator pushes itself ahead", "advance.go",
+		"if next >= least && next != g.unused {", "if next > least && next != g.unused {",
+		".", "^TestSaturationPushesNobodyAhead$",
 	},
 }

@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -55,12 +56,12 @@ func (f *Issuer) Given() int64 { return f.given.Load() }
 // Next gives the next ID.
 func (f *Issuer) Next(ctx context.Context) (firn.ID, error) {
 	var one [1]firn.ID
-	err := f.FillAfter(ctx, 0, one[:])
+	err := f.FillAfter(ctx, 0, 0, one[:])
 	return one[0], err
 }
 
 // FillAfter gives the next IDs.
-func (f *Issuer) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+func (f *Issuer) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}
