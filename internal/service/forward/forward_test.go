@@ -48,11 +48,12 @@ func ids(w http.ResponseWriter, all ...firn.ID) {
 	_, _ = w.Write(packed.Append(nil, all...))
 }
 
-// The other node gets the caller's token, the sequencer and the count, and learns that the call was forwarded.
+// The other node gets the caller's token, the sequencer, the count and the ID to exceed, and learns that the call was
+// forwarded.
 func TestFill(t *testing.T) {
 	at, last := answering(t, httptest.NewServer, func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, 8, 9) })
 	got := make([]firn.ID, 3)
-	if err := asker(t, nil).Fill(t.Context(), at, "secret", "orders", 0, got); err != nil {
+	if err := asker(t, nil).Fill(t.Context(), at, "secret", "orders", 5, got); err != nil {
 		t.Fatal(err)
 	}
 	if got[0] != 7 || got[2] != 9 {
@@ -60,7 +61,7 @@ func TestFill(t *testing.T) {
 	}
 	if last.Method != http.MethodPost || last.URL.String() != "/api/v1/sequencers/orders/ids?count=3" ||
 		last.Header.Get("Authorization") != "Bearer secret" || last.Header.Get(httpapi.Forwarded) == "" ||
-		last.Header.Get("Accept") != packed.Type {
+		last.Header.Get("Accept") != packed.Type || last.Header.Get(httpapi.ForwardedAfter) != "5" {
 		t.Errorf("%s %v %v", last.Method, last.URL, last.Header)
 	}
 }

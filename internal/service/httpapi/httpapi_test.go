@@ -40,6 +40,38 @@ func newHandler(t testing.TB, m calls.Issuer, c *peer.Member, log *slog.Logger) 
 	return handlerWith(t, m, c, calls.Options{Log: log})
 }
 
+// A call passes on the ID to exceed, in its form; the header of another node counts in a forwarded call alone.
+func TestAfter(t *testing.T) {
+	issuer := new(servertest.Issuer)
+	h := newHandler(t, issuer, nil, nil)
+	for _, path := range []string{"/api/v1/id", "/api/v1/ids"} {
+		for _, c := range []struct {
+			query, header, forwarded string
+			want                     firn.ID
+		}{
+			{"", "", "", 0},
+			{"?after=77", "", "", 77},
+			{"?form=base62&after=" + firn.Base62.Encode(78), "", "", 78},
+			{"", "79", "1", 79},
+			{"", "80", "", 0},
+		} {
+			r := httptest.NewRequest(http.MethodPost, path+c.query, nil)
+			r.Host = "127.0.0.1"
+			if c.header != "" {
+				r.Header.Set(httpapi.ForwardedAfter, c.header)
+			}
+			if c.forwarded != "" {
+				r.Header.Set(httpapi.Forwarded, c.forwarded)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != http.StatusOK || issuer.After() != c.want {
+				t.Errorf("%s%s: %d, after %d; want %d", path, c.query, w.Code, issuer.After(), c.want)
+			}
+		}
+	}
+}
+
 func handlerWith(t testing.TB, m calls.Issuer, c *peer.Member, o calls.Options) handler {
 	t.Helper()
 	if c == nil {
@@ -102,7 +134,7 @@ func TestAnswers(t *testing.T) {
 
 		{
 			"POST", "/api/v1/id?count=2", 400,
-			`{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids; for several IDs ` +
+			`{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids, after; for several IDs ` +
 				`POST /api/v1/ids?count=N"}}`,
 		},
 		{
@@ -111,7 +143,7 @@ func TestAnswers(t *testing.T) {
 		},
 		{
 			"POST", "/api/v1/ids?coutn=5", 400,
-			`{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count, form, ids"}}`,
+			`{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count, form, ids, after"}}`,
 		},
 		{
 			"GET", "/api/v1/ids/12x", 400,

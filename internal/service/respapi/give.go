@@ -48,6 +48,7 @@ func texted(text idtext.Append) write {
 
 // writing is how a command writes IDs.
 type writing struct {
+	after firn.ID // the IDs exceed this one; zero: any
 	write write
 	texts *calls.Texts // says what write is, once there are IDs; nil: it is known
 }
@@ -71,20 +72,50 @@ func (as writing) of(ids *calls.Batch) (write, error) {
 	return texted(text), err
 }
 
-// inForm is how a command writes new IDs of a sequencer whose form is the last argument, if there is one.
-func (c *conn) inForm(name string, form [][]byte) (writing, error) {
-	if len(form) == 0 {
-		return decimals, nil
-	}
-	f, err := idtext.ParseForm(strings.ToLower(string(form[0])))
+// inForm is how a command writes new IDs of a sequencer whose last arguments are the form, if there is one, and AFTER and
+// an ID in that form, if they are to exceed one.
+func (c *conn) inForm(command, name string, rest [][]byte) (as writing, err error) {
+	as = decimals
+	form, after, err := splitAfter(command, rest)
 	if err != nil {
-		return writing{}, calls.Input(err)
+		return as, err
 	}
-	if f == idtext.Decimal {
-		return decimals, nil
+	var f *idtext.Form
+	if len(form) > 0 {
+		read, err := idtext.ParseForm(strings.ToLower(string(form[0])))
+		if err != nil {
+			return as, calls.Input(err)
+		}
+		if f = &read; read != idtext.Decimal {
+			texts, err := c.s.service.Texts(c.s.context, c.who, name, read)
+			if err != nil {
+				return as, err
+			}
+			as = writing{texts: &texts}
+		}
 	}
-	texts, err := c.s.service.Texts(c.s.context, c.who, name, f)
-	return writing{texts: &texts}, err
+	as.after, err = c.readAfter(name, after, f)
+	return as, err
+}
+
+// splitAfter splits the last arguments of a command into one at most and, if AFTER and an ID follow, that ID.
+func splitAfter(command string, rest [][]byte) (one [][]byte, after []byte, err error) {
+	if n := len(rest); n >= 2 && equal(rest[n-2], "after") {
+		rest, after = rest[:n-2], rest[n-1]
+	}
+	if len(rest) > 1 {
+		return nil, nil, calls.Input(fmt.Errorf("the arguments of %s end with '%.40s'; want AFTER and an ID there, or "+
+			"none", command, rest[len(rest)-1]))
+	}
+	return rest, after, nil
+}
+
+// readAfter reads the ID that the new ones are to exceed; nil: none.
+func (c *conn) readAfter(name string, after []byte, f *idtext.Form) (firn.ID, error) {
+	if after == nil {
+		return 0, nil
+	}
+	return c.s.service.ReadAfter(c.s.context, c.who, name, string(after), f)
 }
 
 // incr is INCR.
@@ -93,7 +124,7 @@ func (c *conn) incr(args [][]byte) { c.single("INCR", c.of(args[0]), c.s.numbers
 // takeID is FIRN.ID.
 func (c *conn) takeID(args [][]byte) {
 	name := c.of(args[0])
-	as, err := c.inForm(name, args[1:])
+	as, err := c.inForm("FIRN.ID", name, args[1:])
 	if err != nil {
 		c.refuse("FIRN.ID", err)
 		return
@@ -104,7 +135,7 @@ func (c *conn) takeID(args [][]byte) {
 // takeIDs is FIRN.IDS.
 func (c *conn) takeIDs(args [][]byte) {
 	name := c.of(args[0])
-	as, err := c.inForm(name, args[2:])
+	as, err := c.inForm("FIRN.IDS", name, args[2:])
 	if err != nil {
 		c.refuse("FIRN.IDS", err)
 		return
@@ -115,11 +146,19 @@ func (c *conn) takeIDs(args [][]byte) {
 // next is FIRN.NEXT.
 func (c *conn) next(args [][]byte) {
 	name := c.of(args[0])
-	if len(args) == 1 {
-		c.one("FIRN.NEXT", name, c.s.numbers())
-		return
+	count, after, err := splitAfter("FIRN.NEXT", args[1:])
+	as := c.s.numbers()
+	if err == nil {
+		as.after, err = c.readAfter(name, after, nil)
 	}
-	c.several("FIRN.NEXT", name, args[1], c.s.numbers())
+	switch {
+	case err != nil:
+		c.refuse("FIRN.NEXT", err)
+	case len(count) == 0:
+		c.one("FIRN.NEXT", name, as)
+	default:
+		c.several("FIRN.NEXT", name, count[0], as)
+	}
 }
 
 // single answers a command for one ID, and equal commands that follow and were read already.
@@ -129,7 +168,7 @@ func (c *conn) single(command, name string, as writing) {
 		c.one(command, name, as)
 		return
 	}
-	err := c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *calls.Batch) error {
+	err := c.s.service.ManyAfter(c.s.context, c.who, c.at, name, as.after, count, func(ids *calls.Batch) error {
 		write, err := as.of(ids)
 		if err != nil {
 			return err
@@ -164,8 +203,8 @@ func (c *conn) single(command, name string, as writing) {
 }
 
 func (c *conn) one(command, name string, as writing) {
-	if as.texts != nil {
-		c.oneText(command, name, as)
+	if as.texts != nil || as.after != 0 {
+		c.oneAs(command, name, as)
 		return
 	}
 	id, _, err := c.s.service.Next(c.s.context, c.who, name)
@@ -176,8 +215,9 @@ func (c *conn) one(command, name string, as writing) {
 	as.write(c, id)
 }
 
-func (c *conn) oneText(command, name string, as writing) {
-	err := c.s.service.Many(c.s.context, c.who, c.at, name, 1, func(ids *calls.Batch) error {
+// oneAs answers a command for an ID that exceeds another one, or is written in a form.
+func (c *conn) oneAs(command, name string, as writing) {
+	err := c.s.service.ManyAfter(c.s.context, c.who, c.at, name, as.after, 1, func(ids *calls.Batch) error {
 		write, err := as.of(ids)
 		if err == nil {
 			write(c, ids.Last())
@@ -196,7 +236,7 @@ func (c *conn) several(command, name string, wanted []byte, as writing) {
 		c.fail("ERR", fmt.Sprintf("count is '%.30s'; want a number from 1 to %d", wanted, calls.MaxCount))
 		return
 	}
-	err = c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *calls.Batch) error {
+	err = c.s.service.ManyAfter(c.s.context, c.who, c.at, name, as.after, count, func(ids *calls.Batch) error {
 		write, err := as.of(ids)
 		if err != nil {
 			return err

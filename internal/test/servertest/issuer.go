@@ -23,6 +23,7 @@ type Issuer struct {
 	Err       error                       // it is not ready for, until Fail is called
 
 	given atomic.Int64
+	after atomic.Int64
 	err   atomic.Pointer[error]
 }
 
@@ -60,11 +61,15 @@ func (f *Issuer) Next(ctx context.Context) (firn.ID, error) {
 	return one[0], err
 }
 
-// FillAfter gives the next IDs.
-func (f *Issuer) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
+// After returns the ID that those of the last call were to exceed; 0: none.
+func (f *Issuer) After() firn.ID { return firn.ID(f.after.Load()) }
+
+// FillAfter gives the next IDs, whichever they are to exceed.
+func (f *Issuer) FillAfter(ctx context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}
+	f.after.Store(int64(after))
 	next := First + firn.ID(f.given.Add(int64(len(ids)))) - firn.ID(len(ids))
 	if f.Same {
 		next = First
