@@ -41,7 +41,7 @@ type idOptions struct {
 	count  int64
 	form   idtext.Form
 	json   bool
-	after  string // the IDs exceed this one; empty: any
+	after  firn.ID // the IDs exceed this one; zero: any
 	server serverFlags
 	name   string // of the sequencer; empty: the default one
 	local  bool
@@ -64,7 +64,7 @@ func (p *program) idCommand() *cobra.Command {
 	setting.Bool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
 	o.server.addPublic(flags)
 	addSequencer(flags, &o.name, "the sequencer to take IDs from (default: default)")
-	setting.Text(flags, &o.after, "after", "ID", "an ID that the new ones exceed, in the form of --form")
+	setting.Add(flags, &o.after, "after", "ID", "", "an ID that the new ones exceed, in decimal", firn.Decimal.Parse)
 	setting.Bool(flags, &o.local, "local", "make the IDs in this process, and ask no server")
 	setting.Number(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
@@ -114,14 +114,7 @@ func (o idOptions) source(ctx context.Context) (next source, end func() error, e
 		if err != nil {
 			return nil, nil, err
 		}
-		if c.After = o.after; c.After != "" && o.form.Encoding() != nil { // the call is for decimal IDs
-			after, err := o.form.Encoding().Parse(o.after)
-			if err != nil {
-				return nil, nil, usagef("--after: %v", err)
-			}
-			c.After = after.String()
-		}
-		c.Sequencer, c.Hint = o.name, c.Hint+", and --local asks nobody"
+		c.Sequencer, c.After, c.Hint = o.name, o.after, c.Hint+", and --local asks nobody"
 		fill, end = c.Fill, func() error { return nil }
 		if o.form.Encoding() == nil {
 			return fromServer(c, o.form), end, nil

@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/codes"
-	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 // anyonesAhead is how far ahead of the clock callers without the right auth.Order may move ID time.
@@ -25,24 +23,9 @@ func mostAhead(who *auth.Caller, name string) time.Duration {
 	return anyonesAhead
 }
 
-// ReadAfter reads the ID that those of a call are to exceed: in decimal or, where the call asks for a form, in that. The
-// error has the code BadRequest when it is none.
-func (s *Service) ReadAfter(ctx context.Context, who *auth.Caller, name, text string, form *idtext.Form,
-) (firn.ID, error) {
-	if err := who.May(auth.Issue, name); err != nil {
-		return 0, err
-	}
-	f := idtext.Decimal
-	if form != nil {
-		f = *form
-	}
-	within := newLazyTimeout(ctx, s.timeout)
-	defer within.end()
-	q, err := s.textsOf(within, name)
-	if err != nil {
-		return 0, err
-	}
-	id, err := q.ReadIn(f, text)
+// ReadAfter reads the ID that those of a call are to exceed. The error has the code BadRequest when it is none.
+func ReadAfter(text string) (firn.ID, error) {
+	id, err := firn.Decimal.Parse(text)
 	if err != nil {
 		return 0, Input(fmt.Errorf("after: %w", err))
 	}

@@ -103,7 +103,7 @@ func (c *Client) Fill(ctx context.Context, at, token, sequencer string, after fi
 		return err
 	}
 	if after != 0 {
-		r.Header[httpapi.ForwardedAfter] = []string{after.String()}
+		r.Header[httpapi.After] = []string{after.String()}
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)

@@ -61,7 +61,7 @@ func TestFill(t *testing.T) {
 	}
 	if last.Method != http.MethodPost || last.URL.String() != "/api/v1/sequencers/orders/ids?count=3" ||
 		last.Header.Get("Authorization") != "Bearer secret" || last.Header.Get(httpapi.Forwarded) == "" ||
-		last.Header.Get("Accept") != packed.Type || last.Header.Get(httpapi.ForwardedAfter) != "5" {
+		last.Header.Get("Accept") != packed.Type || last.Header.Get(httpapi.After) != "5" {
 		t.Errorf("%s %v %v", last.Method, last.URL, last.Header)
 	}
 }

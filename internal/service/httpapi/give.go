@@ -10,7 +10,6 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/internal/service/idtext"
 )
 
 // sequencerOf is the sequencer in a path; the default one, if the path names none.
@@ -34,9 +33,9 @@ func madeBy(w http.ResponseWriter, member string) {
 // Forwarded is the header of a call for IDs that comes from another node, which has none: this one asks no third.
 const Forwarded = "Firn-Forwarded"
 
-// ForwardedAfter is the header of a call that comes from another node with the ID that those of the answer are to exceed:
-// older nodes leave out what they do not know of a header, and not of a query.
-const ForwardedAfter = "Firn-After"
+// After is the header of a call with the ID that those of the answer are to exceed, as the parameter "after" is: for other
+// nodes and for clients, since older nodes ignore it, and refuse the parameter.
+const After = "Firn-After"
 
 func contextOf(r *http.Request) context.Context {
 	if _, ok := r.Header[Forwarded]; ok {
@@ -45,22 +44,16 @@ func contextOf(r *http.Request) context.Context {
 	return r.Context()
 }
 
-// afterOf is the ID that those of the answer are to exceed, in the form of the call; zero: none.
-func (h *Handler) afterOf(r *http.Request, who *auth.Caller, q query) (firn.ID, error) {
-	var form *idtext.Form
+// afterOf is the ID that those of the answer are to exceed; zero: none.
+func afterOf(r *http.Request, q query) (firn.ID, error) {
 	text, ok := q["after"]
-	if forwarded := r.Header[ForwardedAfter]; len(forwarded) == 1 && r.Header[Forwarded] != nil {
-		text, ok = forwarded[0], true
-	} else if ok {
-		var err error
-		if form, err = q.form("form"); err != nil {
-			return 0, calls.Input(err)
-		}
+	if header := r.Header[After]; len(header) > 0 && !ok {
+		text, ok = header[0], true
 	}
 	if !ok {
 		return 0, nil
 	}
-	return h.service.ReadAfter(r.Context(), who, sequencerOf(r), text, form)
+	return calls.ReadAfter(text)
 }
 
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
@@ -73,7 +66,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	var after firn.ID
 	as, err := h.takingOf(r, who, q)
 	if err == nil {
-		after, err = h.afterOf(r, who, q)
+		after, err = afterOf(r, q)
 	}
 	switch {
 	case err != nil:
@@ -115,7 +108,7 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	}
 	var after firn.ID
 	if as, err = h.takingOf(r, who, q); err == nil {
-		after, err = h.afterOf(r, who, q)
+		after, err = afterOf(r, q)
 	}
 	if err == nil {
 		err = h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, int(count),

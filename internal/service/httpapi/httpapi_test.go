@@ -40,28 +40,25 @@ func newHandler(t testing.TB, m calls.Issuer, c *peer.Member, log *slog.Logger) 
 	return handlerWith(t, m, c, calls.Options{Log: log})
 }
 
-// A call passes on the ID to exceed, in its form; the header of another node counts in a forwarded call alone.
+// A call passes on the ID to exceed, of the query or else of the header.
 func TestAfter(t *testing.T) {
 	issuer := new(servertest.Issuer)
 	h := newHandler(t, issuer, nil, nil)
 	for _, path := range []string{"/api/v1/id", "/api/v1/ids"} {
 		for _, c := range []struct {
-			query, header, forwarded string
-			want                     firn.ID
+			query, header string
+			want          firn.ID
 		}{
-			{"", "", "", 0},
-			{"?after=77", "", "", 77},
-			{"?form=base62&after=" + firn.Base62.Encode(78), "", "", 78},
-			{"", "79", "1", 79},
-			{"", "80", "", 0},
+			{"", "", 0},
+			{"?after=77", "", 77},
+			{"?form=base62&after=78", "", 78},
+			{"", "79", 79},
+			{"?after=80", "81", 80},
 		} {
 			r := httptest.NewRequest(http.MethodPost, path+c.query, nil)
 			r.Host = "127.0.0.1"
 			if c.header != "" {
-				r.Header.Set(httpapi.ForwardedAfter, c.header)
-			}
-			if c.forwarded != "" {
-				r.Header.Set(httpapi.Forwarded, c.forwarded)
+				r.Header.Set(httpapi.After, c.header)
 			}
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)

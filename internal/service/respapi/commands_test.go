@@ -97,7 +97,7 @@ func TestCommands(t *testing.T) {
 		},
 		{"FIRN.ID default AFTER 77", `"` + id + `"`, ""},
 		{"FIRN.IDS default 1 AFTER 77", `["` + id + `"]`, ""},
-		{"FIRN.IDS default 1 base62 after 0000000001G", `["1NAOLcol8qW"]`, ""},
+		{"FIRN.IDS default 1 base62 after 77", `["1NAOLcol8qW"]`, ""},
 		{"FIRN.ID default AFTER 7x", "-ERR after: \"7x\" is not a decimal ID: it has 'x' at byte 1; want only 0123456789", ""},
 		{
 			"FIRN.ID default base62 AFTER",

@@ -73,49 +73,37 @@ func (as writing) of(ids *calls.Batch) (write, error) {
 }
 
 // inForm is how a command writes new IDs of a sequencer whose last arguments are the form, if there is one, and AFTER and
-// an ID in that form, if they are to exceed one.
+// an ID, if they are to exceed one.
 func (c *conn) inForm(command, name string, rest [][]byte) (as writing, err error) {
 	as = decimals
 	form, after, err := splitAfter(command, rest)
-	if err != nil {
+	if as.after = after; err != nil || len(form) == 0 {
 		return as, err
 	}
-	var f *idtext.Form
-	if len(form) > 0 {
-		read, err := idtext.ParseForm(strings.ToLower(string(form[0])))
-		if err != nil {
-			return as, calls.Input(err)
-		}
-		if f = &read; read != idtext.Decimal {
-			texts, err := c.s.service.Texts(c.s.context, c.who, name, read)
-			if err != nil {
-				return as, err
-			}
-			as = writing{texts: &texts}
-		}
+	f, err := idtext.ParseForm(strings.ToLower(string(form[0])))
+	if err != nil {
+		return as, calls.Input(err)
 	}
-	as.after, err = c.readAfter(name, after, f)
-	return as, err
+	if f == idtext.Decimal {
+		return as, nil
+	}
+	texts, err := c.s.service.Texts(c.s.context, c.who, name, f)
+	return writing{texts: &texts, after: after}, err
 }
 
 // splitAfter splits the last arguments of a command into one at most and, if AFTER and an ID follow, that ID.
-func splitAfter(command string, rest [][]byte) (one [][]byte, after []byte, err error) {
+func splitAfter(command string, rest [][]byte) (one [][]byte, after firn.ID, err error) {
 	if n := len(rest); n >= 2 && equal(rest[n-2], "after") {
-		rest, after = rest[:n-2], rest[n-1]
+		if after, err = calls.ReadAfter(string(rest[n-1])); err != nil {
+			return nil, 0, err
+		}
+		rest = rest[:n-2]
 	}
 	if len(rest) > 1 {
-		return nil, nil, calls.Input(fmt.Errorf("the arguments of %s end with '%.40s'; want AFTER and an ID there, or "+
+		return nil, 0, calls.Input(fmt.Errorf("the arguments of %s end with '%.40s'; want AFTER and an ID there, or "+
 			"none", command, rest[len(rest)-1]))
 	}
 	return rest, after, nil
-}
-
-// readAfter reads the ID that the new ones are to exceed; nil: none.
-func (c *conn) readAfter(name string, after []byte, f *idtext.Form) (firn.ID, error) {
-	if after == nil {
-		return 0, nil
-	}
-	return c.s.service.ReadAfter(c.s.context, c.who, name, string(after), f)
 }
 
 // incr is INCR.
@@ -148,9 +136,7 @@ func (c *conn) next(args [][]byte) {
 	name := c.of(args[0])
 	count, after, err := splitAfter("FIRN.NEXT", args[1:])
 	as := c.s.numbers()
-	if err == nil {
-		as.after, err = c.readAfter(name, after, nil)
-	}
+	as.after = after
 	switch {
 	case err != nil:
 		c.refuse("FIRN.NEXT", err)
