@@ -68,4 +68,25 @@ var advance = []mutant{
 		"if next >= least && next != g.unused {", "if next > least && next != g.unused {",
 		".", "^TestSaturationPushesNobodyAhead$",
 	},
+	{
+		"all wait for the clock when another node ID takes the place of one that is ahead",
+		"internal/core/peer/lane.go",
+		"used.After(l.m.now())", "used.Before(time.Time{})",
+		"./internal/core/peer", "^TestIDTimeStaysWithTheNextNodeID$",
+	},
+	{
+		"everybody moves ID time as far as clocks may differ", "internal/service/calls/after.go",
+		"return anyonesAhead", "return peer.MaxAhead",
+		"./internal/service/calls", "^TestWhoMayMoveIDTime$",
+	},
+	{
+		"an ID of another layout is a fault of the node", "internal/service/calls/after.go",
+		"return Input(fmt.Errorf(\"after: %w; want", "return (fmt.Errorf(\"after: %w; want",
+		"./internal/service/calls", "^TestReadAfter$",
+	},
+	{
+		"a node is avoided since a caller's ID was too far ahead of it", "internal/service/calls/forward.go",
+		"return e.after\n", "return false\n",
+		"./internal/service/calls", "^TestAfterAnotherNode$",
+	},
 }
