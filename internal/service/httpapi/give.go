@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // sequencerOf is the sequencer in a path; the default one, if the path names none.
@@ -34,7 +35,8 @@ func madeBy(w http.ResponseWriter, member string) {
 const Forwarded = "Firn-Forwarded"
 
 // After is the header of a call with the ID that those of the answer are to exceed, as the parameter "after" is: for other
-// nodes and for clients, since older nodes ignore it, and refuse the parameter.
+// nodes and for clients, since older nodes ignore it, and refuse the parameter. Unless it comes from another node, it is
+// ignored where no answer can exceed the ID: a client can't help which IDs it has seen.
 const After = "Firn-After"
 
 func contextOf(r *http.Request) context.Context {
@@ -44,16 +46,33 @@ func contextOf(r *http.Request) context.Context {
 	return r.Context()
 }
 
-// afterOf is the ID that those of the answer are to exceed; zero: none.
-func afterOf(r *http.Request, q query) (firn.ID, error) {
+// following is the ID that those of an answer are to exceed; zero: none.
+type following struct {
+	id     firn.ID
+	wished bool // it is ignored where it has to be refused
+}
+
+func afterOf(r *http.Request, q query) (f following, err error) {
 	text, ok := q["after"]
 	if header := r.Header[After]; len(header) > 0 && !ok {
-		text, ok = header[0], true
+		text, ok, f.wished = header[0], true, r.Header[Forwarded] == nil
 	}
-	if !ok {
-		return 0, nil
+	if ok {
+		f.id, err = calls.ReadAfter(text)
 	}
-	return calls.ReadAfter(text)
+	return f, err
+}
+
+// many calls deliver with count IDs of the call's sequencer.
+func (h *Handler) many(r *http.Request, who *auth.Caller, f following, count int, deliver func(*calls.Batch) error) error {
+	take := func(after firn.ID) error {
+		return h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, count, deliver)
+	}
+	err := take(f.id)
+	if f.wished && calls.CodeOf(err) == codes.BadRequest {
+		return take(0)
+	}
+	return err
 }
 
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
@@ -63,23 +82,22 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 		badRequest(w, fmt.Errorf("%w; for several IDs POST %.120ss?count=N", err, r.URL.Path))
 		return
 	}
-	var after firn.ID
+	var follows following
 	as, err := h.takingOf(r, who, q)
 	if err == nil {
-		after, err = afterOf(r, q)
+		follows, err = afterOf(r, q)
 	}
 	switch {
 	case err != nil:
-	case as.texts != nil || after != 0:
-		err = h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, 1,
-			func(ids *calls.Batch) error {
-				as, err := as.of(ids)
-				if err == nil {
-					madeBy(w, ids.By())
-					writeID(w, ids.Last(), as)
-				}
-				return err
-			})
+	case as.texts != nil || follows.id != 0:
+		err = h.many(r, who, follows, 1, func(ids *calls.Batch) error {
+			as, err := as.of(ids)
+			if err == nil {
+				madeBy(w, ids.By())
+				writeID(w, ids.Last(), as)
+			}
+			return err
+		})
 	default:
 		var id firn.ID
 		var by string
@@ -106,20 +124,19 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 		badRequest(w, err)
 		return
 	}
-	var after firn.ID
+	var follows following
 	if as, err = h.takingOf(r, who, q); err == nil {
-		after, err = afterOf(r, q)
+		follows, err = afterOf(r, q)
 	}
 	if err == nil {
-		err = h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, int(count),
-			func(ids *calls.Batch) error {
-				as, err := as.of(ids)
-				if err == nil {
-					madeBy(w, ids.By())
-					writeIDs(w, ids, as)
-				}
-				return err
-			})
+		err = h.many(r, who, follows, int(count), func(ids *calls.Batch) error {
+			as, err := as.of(ids)
+			if err == nil {
+				madeBy(w, ids.By())
+				writeIDs(w, ids, as)
+			}
+			return err
+		})
 	}
 	if err != nil {
 		h.refuse(w, r, err)
