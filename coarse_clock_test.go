@@ -273,8 +273,8 @@ func TestShortWayFollowsTheRule(t *testing.T) {
 					g.Stop()
 				}
 				next, shown, exact := g.next.Load(), c.Now(), source.Load()
-				place, _, allowed := plainly(g, next, shown, 0, 1)
-				if exactly, _, may := plainly(g, next, exact, 0, 1); !allowed || next%syncEvery == 0 {
+				place, _, allowed := plainly(g, next, shown, 0, 0, 1)
+				if exactly, _, may := plainly(g, next, exact, 0, 0, 1); !allowed || next%syncEvery == 0 {
 					place, allowed = exactly, may
 				}
 				if next == stopped {

@@ -33,8 +33,8 @@ const (
 
 // Generator makes the IDs of one node. Its state is one word: the place (tick and sequence)
 // that comes next. There is one rule: the next ID is at the greater of that place and the
-// beginning of the clock's tick, and must not lie in the future of the clock nor beyond the
-// bound. So a clock that stepped back, an exhausted sequence (the count carries into the
+// beginning of the clock's tick, and must not lie in the future of the clock, unless Advance
+// has moved it there, nor beyond the bound. So a clock that stepped back, an exhausted sequence (the count carries into the
 // next tick) and a floor in the future are the same condition with the same answer: wait.
 //
 // NewGenerator makes a Generator; the zero value does not work. It is safe for concurrent
@@ -54,6 +54,9 @@ type Generator struct {
 
 	// lookAhead is in nanoseconds, from leastAhead to mostAhead.
 	lookAhead atomic.Uint64
+
+	// lead is by how many nanoseconds more IDs may run ahead since Advance; it shrinks. Guarded by mu, but for reading.
+	lead atomic.Uint64
 
 	clock        Clock
 	coarse       *CoarseClock  // clock, if it is one
@@ -280,10 +283,10 @@ func (g *Generator) stop() time.Time {
 // reserve takes up to n places of one tick, and returns the first and how many they are.
 func (g *Generator) reserve(n uint64) (place, count uint64, err error) {
 	now, exact := g.read(n)
-	lookAhead := g.lookAhead.Load()
 	for {
 		elapsed := uint64(now - g.epoch) // below 2^63, since an epoch is not negative
 		next := g.next.Load()
+		lookAhead := g.reach(next, g.lead.Load())
 		tick := next >> (g.sequenceBits & 63)
 		place, end := next, (tick+1)<<(g.sequenceBits&63)
 		switch {
@@ -299,6 +302,9 @@ func (g *Generator) reserve(n uint64) (place, count uint64, err error) {
 		if end = min(end, g.limit.Load()); place < end {
 			count = min(n, end-place)
 			if g.next.CompareAndSwap(next, place+count) {
+				if g.lead.Load() > 0 && (place != next || place&(g.perTick-1) == 0) {
+					g.relax(now)
+				}
 				return place, count, nil
 			}
 		} else if exact {

@@ -13,7 +13,8 @@ import (
 
 // Under a clock that does anything, with many goroutines and a bound that its owner moves:
 // no ID repeats, none comes before one that its goroutine already had, none lies ahead of
-// the clock plus the look-ahead, and none lies at or beyond the bound.
+// the clock plus the look-ahead and how far somebody may advance it, and none lies at or
+// beyond the bound. Who has advanced it gets a greater ID.
 //
 // The clock and the bound stand still within a round, so that what is allowed is exact.
 func TestGeneratorUnderAnyClock(t *testing.T) {
@@ -29,6 +30,7 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 		ticks := func(n int64) time.Duration { return time.Duration(n) * layout.Tick }
 
 		lookAhead := ticks(r.Int64N(4)) + time.Duration(r.Int64N(int64(layout.Tick)))
+		most := ticks(r.Int64N(2) * r.Int64N(9)) // 0: nobody advances it
 		clock := newManual(layout.TickStart(1000))
 		floor := clock.time().Add(ticks(r.Int64N(6) - 3))
 		bound := clock.time().Add(ticks(r.Int64N(10)))
@@ -59,10 +61,23 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 			var all sync.WaitGroup
 			var round [8][]ID
 			for i := range round {
-				batch := 1 + r.IntN(5)
+				batch, other := 1+r.IntN(5), r.Int64N(layout.NodeIDs())
+				moves := rand.New(rand.NewPCG(seed, uint64(i)))
 				all.Go(func() {
 					for range 20 {
-						round[i] = append(round[i], take(g, batch)...)
+						after := ID(-1)
+						if most > 0 && moves.IntN(4) == 0 {
+							tick := clock.time().Add(ticks(moves.Int64N(12)))
+							after = layout.packing(other).id(g.place(tick) + moves.Uint64N(g.perTick))
+							if g.Advance(after, most) != nil {
+								after = -1
+							}
+						}
+						ids := take(g, batch)
+						if len(ids) > 0 && ids[0] <= after {
+							t.Errorf("seed %d: %d after %d", seed, ids[0], after)
+						}
+						round[i] = append(round[i], ids...)
 					}
 				})
 			}
@@ -81,8 +96,8 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 					if begins.Before(floor) {
 						t.Fatalf("seed %d: %+v begins at %s, the floor is %s", seed, p, begins, floor)
 					}
-					if most := clock.time().Add(lookAhead); begins.After(most) {
-						t.Fatalf("seed %d: %+v begins at %s, clock and look-ahead are at %s", seed, p, begins, most)
+					if latest := clock.time().Add(lookAhead + most); begins.After(latest) {
+						t.Fatalf("seed %d: %+v begins at %s, clock and look-ahead are at %s", seed, p, begins, latest)
 					}
 				}
 			}
@@ -93,7 +108,7 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 
 // The generator decides as its one rule says, written down plainly and in numbers that can't
 // overflow: the next ID is at the greater of next and the beginning of the clock's tick; it must lie
-// below the bound, and its tick must begin no later than clock and look-ahead.
+// below the bound, and its tick must begin no later than clock, look-ahead and lead.
 func TestGeneratorFollowsTheRule(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -137,7 +152,12 @@ func TestGeneratorFollowsTheRule(t *testing.T) {
 				clock.Store(max(edge-lookAhead*r.Int64N(2)+r.Int64N(3)-1, 0))
 			}
 			now, n := clock.Now(), 1+r.Uint64N(2*g.perTick)
-			want, wantCount, allowed := plainly(g, next, now, lookAhead, n)
+			lead := r.Int64N(2) * r.Int64N(4*int64(layout.Tick))
+			g.lead.Store(uint64(lead))
+			if next%g.perTick == 0 {
+				lead = max(lead-int64(layout.Tick)/8-1, 0)
+			}
+			want, wantCount, allowed := plainly(g, next, now, lookAhead, lead, n)
 			got, count, err := g.reserve(n)
 			if allowed != (err == nil) || allowed && (got != want || count != wantCount) {
 				t.Fatalf("seed %d: %v, next %d, clock %d, look-ahead %d, %d wanted: got %d at %d, %v; want %d "+
@@ -149,7 +169,7 @@ func TestGeneratorFollowsTheRule(t *testing.T) {
 }
 
 // plainly is what reserve is to do.
-func plainly(g *Generator, next uint64, now, lookAhead int64, n uint64) (place, count uint64, allowed bool) {
+func plainly(g *Generator, next uint64, now, lookAhead, lead int64, n uint64) (place, count uint64, allowed bool) {
 	elapsed := now - g.epoch
 	if elapsed < 0 {
 		return 0, 0, false
@@ -164,7 +184,8 @@ func plainly(g *Generator, next uint64, now, lookAhead int64, n uint64) (place, 
 		at = clocks
 	}
 	begins := times(new(big.Int).Div(at, number(g.perTick)), tick)
-	until := new(big.Int).Add(big.NewInt(elapsed), big.NewInt(lookAhead))
+	ahead := new(big.Int).Add(big.NewInt(lookAhead), big.NewInt(lead))
+	until := new(big.Int).Add(big.NewInt(elapsed), ahead)
 	if at.Cmp(number(g.limit.Load())) >= 0 || begins.Cmp(until) > 0 {
 		return 0, 0, false
 	}

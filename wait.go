@@ -77,8 +77,8 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 // but for half of the least: long enough for a sleep to be worth it, short enough for its
 // overshoot not to cost rate.
 func (g *Generator) untilNeeded() time.Duration {
-	begins := g.layout.TickStart(int64(g.next.Load() / g.perTick))
-	wait := begins.Sub(time.Unix(0, g.now())) - time.Duration(g.lookAhead.Load()-g.leastAhead/2)
+	next := g.next.Load()
+	wait := g.ahead(next, g.now()) - time.Duration(g.reach(next, g.lead.Load())-g.leastAhead/2)
 	return min(max(wait, 0), longestSleep)
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -164,7 +165,9 @@ func (c *call) start(r *route, a *attempt) {
 	client.tasks.Go(func() {
 		defer cancel()
 		defer atClose()
-		a.given, a.leaving, a.err = client.post(ctx, r.node, c.s.path, c.query)
+		q := c.query
+		q.after = c.s.follows(r)
+		a.given, a.leaving, a.err = client.post(ctx, r.node, c.s.path, q)
 		a.took = time.Since(a.asked)
 		if a.err != nil && ctx.Err() == context.Canceled {
 			a.err = &nodeError{r.node, context.Canceled}
@@ -173,6 +176,16 @@ func (c *call) start(r *route, a *attempt) {
 		client.config.hooks.attempt(Attempt{r.node, c.s.name, c.n, a.took, a.hedged, a.err})
 		c.results <- a
 	})
+}
+
+// follows returns the ID that those of a node are to exceed: the greatest, if another node gave that.
+func (s *Sequencer) follows(r *route) firn.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seenAt == r {
+		return 0
+	}
+	return s.seen
 }
 
 // ended removes an attempt that has ended.
@@ -225,6 +238,9 @@ func (c *call) judge(a *attempt) {
 	defer c.s.mu.Unlock()
 	r, now := a.route, time.Now()
 	r.inFlight--
+	if len(a.ids) > 0 && slices.Max(a.ids) > c.s.seen {
+		c.s.seen, c.s.seenAt = slices.Max(a.ids), r
+	}
 	bar := time.Duration(c.bar.Load())
 	switch {
 	case a.err == nil && (bar == 0 || a.took <= bar):

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/packed"
 	"github.com/firn-id/firn/internal/base/unixsocket"
 )
@@ -20,6 +21,8 @@ type query struct {
 	form string // of the texts; empty: IDs
 	text string // to be converted; empty: new ones
 	as   string // the form of text; empty: the node recognises it
+
+	after firn.ID // new IDs are to exceed it; zero: any
 }
 
 func (q query) request() (method, path string) {
@@ -54,6 +57,9 @@ func (c *Client) post(ctx context.Context, node, path string, q query) (g given,
 	request.Header["Idempotency-Key"] = []string{}
 	if q.form == "" {
 		request.Header["Accept"] = accept
+	}
+	if q.after > 0 && q.text == "" {
+		request.Header["Firn-After"] = []string{q.after.String()}
 	}
 	if c.config.token != nil {
 		if token := c.config.token(); token != "" {

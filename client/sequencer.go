@@ -28,6 +28,8 @@ type Sequencer struct {
 	routes []*route   // one for each node
 	turn   int        // which route was taken last
 	paces  [paces]pace
+	seen   firn.ID // the greatest ID that a node gave; zero: none
+	seenAt *route  // that node
 }
 
 func newSequencer(c *Client, name string) *Sequencer {

@@ -3,7 +3,7 @@
    A place is a tick and a sequence together, as one number: the places of tick k are k * width to k * width + width - 1. A
    goroutine that takes places does three things, and others may do theirs in between: it loads the word, it chooses
    places by what its clock and the limit say, and it swaps the word if that is still what it loaded. The clock may
-   show anything. A goroutine that is never scheduled again takes no more steps. *)
+   show anything, and a caller may move the word forward to any place. A goroutine that is never scheduled again takes no more steps. *)
 
 From Coq Require Import Arith Lia List.
 Import ListNotations.
@@ -43,6 +43,8 @@ Definition abandon (w : word) (g : goroutine) : word :=
   Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g Idle) (given w).
 Definition move (w : word) (l : place) : word :=
   Word (width w) (first w) (next w) l (final w) (calls w) (given w).
+Definition advance (w : word) (p : place) : word :=
+  Word (width w) (first w) (Some p) (limit w) (final w) (calls w) (given w).
 Definition halt (w : word) (n : place) : word :=
   Word (width w) (first w) None (limit w) n (calls w) (given w).
 
@@ -75,6 +77,11 @@ Inductive step (w : word) : word -> Prop :=
 | Move l :
     limit w <= l ->
     step w (move w l)
+
+(* firn.Generator.Advance swaps the word for a later one: the places between are never given. *)
+| Advance n p :
+    next w = Some n -> n <= p ->
+    step w (advance w p)
 
 (* firn.Generator.Stop swaps the word for one that is beyond every limit. *)
 | Halt n :
@@ -113,7 +120,7 @@ Qed.
 
 Lemma step_sound w w' : sound w -> step w w' -> sound w'.
 Proof.
-  intros [ps ns fs ls cs ds] S. destruct S; unfold load, choose, swap, abandon, move, halt.
+  intros [ps ns fs ls cs ds] S. destruct S; unfold load, choose, swap, abandon, move, advance, halt.
   - (* Load *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
     inversion E; subst. apply ns in H. tauto.
   - (* Choose *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
@@ -131,6 +138,8 @@ Proof.
   - (* Move *) split; simpl; auto.
     + intros p P. apply ps in P. lia.
     + intros g n p c E. apply cs in E. repeat split; try tauto; lia.
+  - (* Advance *) destruct (ns _ H) as [F A]. split; simpl; auto; try discriminate.
+    intros m E. inversion E; subst. split; [lia|]. intros q Q. apply A in Q. lia.
   - (* Halt *) split; simpl; auto; try discriminate. intros _ p P. apply ns in H. apply H. auto.
 Qed.
 

@@ -104,7 +104,12 @@ type NextRequest struct {
 	// The sequencer's name; empty: the default one.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	// The form of the text in the answer; unspecified: none.
-	Form          Form `protobuf:"varint,2,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
+	Form Form `protobuf:"varint,2,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
+	// An ID of the sequencer that the new one exceeds, whichever server made it; 0: none. If its time lies ahead of the
+	// server's clock, IDs move ahead to there: at most 1 s, or 10 s with the right order, and up to the server's horizon.
+	// UNAVAILABLE (clock) is returned when it lies further ahead, and INVALID_ARGUMENT beyond 10 s. It does nothing for a
+	// counter, whose numbers ascend on each server only. Scattered IDs exceed another once both are gathered.
+	After         int64 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -151,6 +156,13 @@ func (x *NextRequest) GetForm() Form {
 		return x.Form
 	}
 	return Form_FORM_UNSPECIFIED
+}
+
+func (x *NextRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
 }
 
 type NextResponse struct {
@@ -214,7 +226,9 @@ type NextBatchRequest struct {
 	// How many IDs: 1 to 10000, or 2000 with a form. For more use Stream.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// The form of the texts in the answer; unspecified: none.
-	Form          Form `protobuf:"varint,3,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
+	Form Form `protobuf:"varint,3,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
+	// An ID of the sequencer that the new ones exceed, see NextRequest; 0: none.
+	After         int64 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -268,6 +282,13 @@ func (x *NextBatchRequest) GetForm() Form {
 		return x.Form
 	}
 	return Form_FORM_UNSPECIFIED
+}
+
+func (x *NextBatchRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
 }
 
 type NextBatchResponse struct {
@@ -334,7 +355,9 @@ type StreamRequest struct {
 	// How many IDs to give in all; 0: no limit.
 	Total int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
 	// The form of the texts in the answers; unspecified: none.
-	Form          Form `protobuf:"varint,4,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
+	Form Form `protobuf:"varint,4,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
+	// An ID of the sequencer that the new ones exceed, see NextRequest; 0: none.
+	After         int64 `protobuf:"varint,5,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -395,6 +418,13 @@ func (x *StreamRequest) GetForm() Form {
 		return x.Form
 	}
 	return Form_FORM_UNSPECIFIED
+}
+
+func (x *StreamRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
 }
 
 type StreamResponse struct {
@@ -674,26 +704,29 @@ var File_firn_v1_firn_proto protoreflect.FileDescriptor
 
 const file_firn_v1_firn_proto_rawDesc = "" +
 	"\n" +
-	"\x12firn/v1/firn.proto\x12\afirn.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"N\n" +
+	"\x12firn/v1/firn.proto\x12\afirn.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"h\n" +
 	"\vNextRequest\x12\x1c\n" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12!\n" +
-	"\x04form\x18\x02 \x01(\x0e2\r.firn.v1.FormR\x04form\"6\n" +
+	"\x04form\x18\x02 \x01(\x0e2\r.firn.v1.FormR\x04form\x12\x18\n" +
+	"\x05after\x18\x03 \x01(\x03B\x020\x01R\x05after\"6\n" +
 	"\fNextResponse\x12\x12\n" +
 	"\x02id\x18\x01 \x01(\x03B\x020\x01R\x02id\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"i\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x83\x01\n" +
 	"\x10NextBatchRequest\x12\x1c\n" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12!\n" +
-	"\x04form\x18\x03 \x01(\x0e2\r.firn.v1.FormR\x04form\"?\n" +
+	"\x04form\x18\x03 \x01(\x0e2\r.firn.v1.FormR\x04form\x12\x18\n" +
+	"\x05after\x18\x04 \x01(\x03B\x020\x01R\x05after\"?\n" +
 	"\x11NextBatchResponse\x12\x14\n" +
 	"\x03ids\x18\x01 \x03(\x10B\x020\x01R\x03ids\x12\x14\n" +
-	"\x05texts\x18\x02 \x03(\tR\x05texts\"\x85\x01\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\"\x9f\x01\n" +
 	"\rStreamRequest\x12\x1c\n" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x1d\n" +
 	"\n" +
 	"batch_size\x18\x02 \x01(\x05R\tbatchSize\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\x12!\n" +
-	"\x04form\x18\x04 \x01(\x0e2\r.firn.v1.FormR\x04form\"<\n" +
+	"\x04form\x18\x04 \x01(\x0e2\r.firn.v1.FormR\x04form\x12\x18\n" +
+	"\x05after\x18\x05 \x01(\x03B\x020\x01R\x05after\"<\n" +
 	"\x0eStreamResponse\x12\x14\n" +
 	"\x03ids\x18\x01 \x03(\x10B\x020\x01R\x03ids\x12\x14\n" +
 	"\x05texts\x18\x02 \x03(\tR\x05texts\"\x97\x01\n" +

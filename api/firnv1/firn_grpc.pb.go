@@ -64,6 +64,7 @@ const (
 //	UNAVAILABLE          waiting            all node IDs are taken, and the server waits for one; try another
 //	UNAVAILABLE          detached           the server is not attached, and this call may not attach it; try another
 //	UNAVAILABLE          unfit              the server's window or node IDs do not fit the sequencer; try another
+//	UNAVAILABLE          clock              the server's clock is wrong, or the ID to exceed lies too far ahead of it; try another
 //	UNAVAILABLE          unavailable        the store does not answer; a change may have been made or not
 //	UNAVAILABLE          lifetime           the layout's time has run out, or has not begun
 //	INTERNAL             internal           a bug; it is logged
@@ -191,6 +192,7 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 //	UNAVAILABLE          waiting            all node IDs are taken, and the server waits for one; try another
 //	UNAVAILABLE          detached           the server is not attached, and this call may not attach it; try another
 //	UNAVAILABLE          unfit              the server's window or node IDs do not fit the sequencer; try another
+//	UNAVAILABLE          clock              the server's clock is wrong, or the ID to exceed lies too far ahead of it; try another
 //	UNAVAILABLE          unavailable        the store does not answer; a change may have been made or not
 //	UNAVAILABLE          lifetime           the layout's time has run out, or has not begun
 //	INTERNAL             internal           a bug; it is logged

@@ -23,6 +23,8 @@ the one that --sequencer names (firn sequencer list shows them).
 sequencer. Checked ones end with two check digits, by which mistakes are found.
 The server seals IDs with a key, so that strangers can't tell their order.
 
+--after has all of them exceed an ID, whichever server made it.
+
 With --local it makes the IDs itself, under the node ID that --node gives. IDs
 of successive runs on one machine are unique. Runs at the same time, or under
 the same node ID on other machines, can give the same IDs: use firn serve for
@@ -39,6 +41,7 @@ type idOptions struct {
 	count  int64
 	form   idtext.Form
 	json   bool
+	after  firn.ID // the IDs exceed this one; zero: any
 	server serverFlags
 	name   string // of the sequencer; empty: the default one
 	local  bool
@@ -61,6 +64,7 @@ func (p *program) idCommand() *cobra.Command {
 	setting.Bool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
 	o.server.addPublic(flags)
 	addSequencer(flags, &o.name, "the sequencer to take IDs from (default: default)")
+	setting.Add(flags, &o.after, "after", "ID", "", "an ID that the new ones exceed, in decimal", firn.Decimal.Parse)
 	setting.Bool(flags, &o.local, "local", "make the IDs in this process, and ask no server")
 	setting.Number(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
@@ -73,7 +77,7 @@ func (p *program) idCommand() *cobra.Command {
 				return usagef("--%s goes with --local; a server has its own", name)
 			}
 		}
-		for _, name := range append(o.server.names(), "sequencer") {
+		for _, name := range append(o.server.names(), "sequencer", "after") {
 			if flags.Changed(name) && o.local {
 				return usagef("--%s and --local exclude each other", name)
 			}
@@ -110,7 +114,7 @@ func (o idOptions) source(ctx context.Context) (next source, end func() error, e
 		if err != nil {
 			return nil, nil, err
 		}
-		c.Sequencer, c.Hint = o.name, c.Hint+", and --local asks nobody"
+		c.Sequencer, c.After, c.Hint = o.name, o.after, c.Hint+", and --local asks nobody"
 		fill, end = c.Fill, func() error { return nil }
 		if o.form.Encoding() == nil {
 			return fromServer(c, o.form), end, nil

@@ -67,11 +67,12 @@ func (p *program) tokenCommand() *cobra.Command {
 	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors",
 		checked(auth.CheckName))
 	addTexts(flags, &e.Allow, "allow", "right",
-		"a right: issue (take IDs), open (open sealed IDs), attach (make a\n"+
-			"server take a node ID of a sequencer) or admin (manage sequencers\n"+
-			"and the cluster); repeat it for several", checkRight)
+		"a right: issue (take IDs), open (open sealed IDs), order (have\n"+
+			"IDs exceed one of another server whose clock is far ahead), attach\n"+
+			"(make a server take a node ID of a sequencer) or admin (manage\n"+
+			"sequencers and the cluster); repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow",
-		cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
+		cobra.FixedCompletions([]string{"issue", "open", "order", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
 	addTexts(flags, &e.Sequencers, "sequencer", "pattern",
 		"a sequencer that the token is for, or a pattern such as orders-*;\n"+
 			"repeat it for several (default: all sequencers)", auth.CheckPattern)

@@ -210,6 +210,7 @@ class Issuer:
 
     def forget(self) -> None:
         self.routes: list[Route] = [Route(node) for node in self.base._nodes]  # in turn
+        self.seen: tuple[int, Node | None] = 0, None  # the greatest ID that a node gave, and that node
         self.paces: dict[int, tuple[float, float]] = {}  # of requests for 1, 2 to 3, 4 to 7 IDs and so on
         self.stock: deque[tuple[int, float, float]] = deque()  # IDs, when asked for, how far the wall clock was ahead
         self.lock = threading.Lock()  # guards the stock, and the next one
@@ -359,9 +360,15 @@ class Issuer:
             fields["Authorization"] = f"Bearer {token}"
         if not re.fullmatch("[!-~]*", token):
             raise ValueError("the token has a character that is not a visible one of ASCII")
+        greatest, at = self.seen
+        if text is None and greatest and node != at:  # the new ones are to exceed it
+            fields["Firn-After"] = str(greatest)
         answer = await self.base._transport.send(node, request, fields, n)
         self.base._clusters.take(node.url, answer.fields.get("firn-cluster", ""))
-        return read_ids(node, answer, n, key if form else ""), answer.leaving
+        ids = read_ids(node, answer, n, key if form else "")
+        if not form and max(ids) > self.seen[0]:
+            self.seen = max(ids), node
+        return ids, answer.leaving
 
     def no_answer(self, errors: dict[Route, Exception]) -> Exception:
         routes = sorted(self.routes, key=lambda r: self.base._nodes.index(r.node))

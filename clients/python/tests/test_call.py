@@ -116,6 +116,24 @@ class TestWhatIsRetried(FakeTimeCase):
             self.assertTrue(3 <= f.requests[node] <= 14, f"{node} had {f.requests[node]} requests in a second")
         self.assertEqual(f.requests["c"], _core.MAX_OUT)
 
+    async def test_another_node_learns_the_greatest_id(self) -> None:
+        f = Fleet(a=gives(0.0), b=gives(0.0))
+        c = f.client("a b")
+        last = 0
+        for node, told in (("a", False), ("a", False), ("b", True), ("b", False), ("a", True)):
+            f.nodes = {"a": fails(RESET), "b": fails(RESET)} | {node: gives(0.0)}
+            id = await c.next()
+            self.assertEqual(f.fields[-1].get("Firn-After"), str(last) if told else None)
+            self.assertGreater(id, last)
+            last = id
+        f.last = 1000
+        await c.next()
+        f.nodes = {"a": fails(RESET), "b": gives(0.0)}
+        await c.next()  # a smaller ID does not count
+        self.assertEqual(f.fields[-1].get("Firn-After"), str(last))
+        await c.next("orders")
+        self.assertNotIn("Firn-After", f.fields[-1])
+
     async def test_the_only_node_is_restarted(self) -> None:
         f = Fleet(a=fails(RESET))
         asyncio.get_running_loop().call_later(0.5, f.nodes.update, {"a": gives(0.001)})

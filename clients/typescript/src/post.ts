@@ -10,12 +10,7 @@ const packed = "application/octet-stream"; // 8 bytes for each ID, big-endian
 export type Query = { n: number; id?: string; form?: string; as?: string | undefined };
 
 /** Sends one request. Never rejects. */
-export async function post(
-  routes: Routes,
-  node: string,
-  query: Query,
-  signal: AbortSignal,
-): Promise<Answer | NodeError> {
+export async function post(routes: Routes, node: string, query: Query, signal: AbortSignal) {
   const { path, shared } = routes;
   const { n, id, form = routes.form, as } = query;
   const parameters = [n > 1 && `count=${n}`, form && `form=${form}`, as && `as=${as}`].filter(Boolean).join("&");
@@ -26,6 +21,7 @@ export async function post(
     const token = await shared.options.token?.();
     if (token && !/^[!-~]+$/.test(token)) throw new Error("the token has characters that no header can have");
     if (token) headers.set("authorization", `Bearer ${token}`);
+    if (!id && routes.seen.node !== node && routes.seen.id > 0n) headers.set("firn-after", `${routes.seen.id}`);
     const answer = await (shared.options.fetch ?? fetch)(url, { method, headers, redirect: "error", signal });
     const mixed = shared.clusters.take(node, answer.headers.get("firn-cluster") ?? "");
     if (mixed) {
@@ -38,7 +34,8 @@ export async function post(
     if (!form && type !== packed) throw new Error(`wrong answer: its type is ${type}; want ${packed}`);
     const ids = readIds(body, form !== "");
     if (ids.length !== n || new Set(ids).size !== n) throw new Error(`wrong answer: want ${n} different IDs above 0`);
-    return { ids, leaving: answer.headers.get("connection") === "close" };
+    for (const id of ids) if (typeof id === "bigint" && id > routes.seen.id) routes.seen = { id, node };
+    return { ids, leaving: answer.headers.get("connection") === "close" } satisfies Answer;
   } catch (error) {
     return new NodeError(node, error);
   }

@@ -45,6 +45,7 @@ export class Route {
 /** What a client knows of its nodes, for one sequencer and form. */
 export class Routes {
   readonly path: string;
+  seen = { id: 0n, node: "" }; // the greatest ID that a node gave, and that node
   private readonly list: Route[]; // the one that was picked last comes last
   private readonly paces: { mean: number; deviation: number }[] = []; // of recent answers, by class
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Hooks, NoAnswerError, NodeError } from "../dist/index.js";
-import { Fleet, gives, hangs, packed, refuses, rejection, resets, says, simulate, sleep } from "./simulation.js";
+import { type Behaviour, Fleet, gives, hangs, packed, refuses, rejection, resets, says, simulate, sleep } from "./simulation.js";
 
 type AttemptEvent = Parameters<NonNullable<Hooks["attempt"]>>[0];
 type CallEvent = Parameters<NonNullable<Hooks["call"]>>[0];
@@ -290,4 +290,30 @@ test("a request goes on for a second after its call has ended", () =>
     await sleep(1);
     assert.equal(attempts[0]?.duration, 2000);
     assert.equal((attempts[0]?.error?.cause as Error).name, "AbortError");
+  }));
+
+test("another node learns the greatest ID", () =>
+  simulate(async () => {
+    let told: string | null = null;
+    const works: Behaviour = (fleet, n, request) => {
+      told = request.headers.get("firn-after");
+      return gives(0)(fleet, n, request);
+    };
+    const fleet = new Fleet({ a: works, b: works });
+    const client = fleet.client("a b");
+    let last = 0n;
+    for (const [node, expected] of [["a", false], ["a", false], ["b", true], ["b", false], ["a", true]] as const) {
+      Object.assign(fleet.nodes, { a: resets, b: resets }, { [node]: works });
+      const id = await client.next();
+      assert.equal(told, expected ? String(last) : null);
+      assert.ok(id > last);
+      last = id;
+    }
+    fleet.last = 1000n;
+    await client.next();
+    Object.assign(fleet.nodes, { a: resets, b: works });
+    await client.next(); // a smaller ID does not count
+    assert.equal(told, String(last));
+    await client.sequencer("orders").next();
+    assert.equal(told, null);
   }));

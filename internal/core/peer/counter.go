@@ -184,7 +184,7 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 }
 
 // FillAfter is Fill: numbers exceed those that this member gave before, and no others.
-func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
 	return c.Fill(ctx, ids)
 }
 

@@ -356,7 +356,7 @@ func TestScatteredIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids = append(ids, some...)
-			if err := s.FillAfter(t.Context(), ids[len(ids)-1], some); err != nil {
+			if err := s.FillAfter(t.Context(), ids[len(ids)-1], MaxAhead, some); err != nil {
 				t.Fatal(err)
 			}
 			ids = append(ids, some...)

@@ -196,7 +196,11 @@ func (l *lane) generate(t tenure, used time.Time) (*firn.Generator, error) {
 	if l.definition.RandomStart {
 		options = append(options, firn.WithRandomStart())
 	}
-	return firn.NewGenerator(l.layout, t.fence.Node(), options...)
+	g, err := firn.NewGenerator(l.layout, t.fence.Node(), options...)
+	if err == nil && used.After(l.m.now()) { // the one before was ahead of the clock: nobody waits now, either
+		_ = g.Advance(0, MaxAhead) // else they wait until the clock is there
+	}
+	return g, err
 }
 
 // step steps the state by the outcome of an action.

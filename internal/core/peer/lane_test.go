@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -318,7 +319,7 @@ func TestFillAfter(t *testing.T) {
 		var last firn.ID
 		ids, under := make([]firn.ID, 3000), map[int64]bool{}
 		for i := range 100 {
-			if err := s.FillAfter(t.Context(), last, ids); err != nil || ids[0] <= last || !slices.IsSorted(ids) {
+			if err := s.FillAfter(t.Context(), last, MaxAhead, ids); err != nil || ids[0] <= last || !slices.IsSorted(ids) {
 				t.Fatalf("%v: %d after %d", err, ids[0], last)
 			}
 			last = ids[len(ids)-1]
@@ -355,7 +356,7 @@ func TestFillAfterKeepsTheNodeID(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.FillAfter(t.Context(), after, ids); err != nil || ids[0] <= after {
+			if err := s.FillAfter(t.Context(), after, MaxAhead, ids); err != nil || ids[0] <= after {
 				t.Errorf("%v: %d after %d", err, ids[0], after)
 			}
 			if node, _ := layout.NodeID(ids[1]); node != g.NodeID() {
@@ -370,10 +371,102 @@ func TestFillAfterKeepsTheNodeID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.FillAfter(t.Context(), after, ids); err != nil || ids[0] <= after {
+		if err := s.FillAfter(t.Context(), after, MaxAhead, ids); err != nil || ids[0] <= after {
 			t.Errorf("%v: %d after %d, whose node ID is not in use", err, ids[0], after)
 		}
 	})
+}
+
+// An ID that exceeds another comes at once, however far that is ahead of the clock, up to a limit and the horizon. All
+// later IDs exceed it, too, also those of the node ID that takes the place of a lost one.
+func TestFillAfterMovesIDTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", several(2))
+		a.ready(time.Second)
+		a.holds(2, time.Second)
+		s, ids := a.seq.Load(), make([]firn.ID, 2)
+		ahead := func(d time.Duration) firn.ID {
+			t.Helper()
+			tick, err := layout.TickAt(time.Now().Add(d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := layout.Compose(firn.Parts{Tick: tick, Node: 900})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return after
+		}
+		at := time.Now()
+		for _, d := range []time.Duration{time.Second, 9 * time.Second, 5 * time.Second} {
+			after := ahead(d)
+			if err := s.FillAfter(t.Context(), after, MaxAhead, ids); err != nil || ids[0] <= after {
+				t.Errorf("%v: %d after %d", err, ids[0], after)
+			}
+			id, err := s.Next(t.Context())
+			if nodes := len(s.NodeIDs()); err != nil || nodes == 1 && id <= after {
+				t.Errorf("%v: %d after %d", err, id, after)
+			}
+		}
+		if took := time.Since(at); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		if got := s.Stats().Ahead; got < 9*time.Second || got > 9*time.Second+2*layout.Tick {
+			t.Errorf("it is %v ahead", got)
+		}
+		for _, c := range []struct{ ahead, most, may time.Duration }{
+			{MaxAhead + time.Second, MaxAhead, MaxAhead},
+			{9*time.Second + 100*time.Millisecond, time.Second, time.Second},
+			{2 * window, 3 * window, s.Stats().Left - layout.Tick},
+		} {
+			var e *firn.AheadError
+			err := s.FillAfter(t.Context(), ahead(c.ahead), c.most, ids)
+			if !errors.As(err, &e) || (e.Most-c.may).Abs() > 2*layout.Tick || ids[0] != 0 {
+				t.Errorf("%v ahead: %v; want at most %v", c.ahead, err, c.may)
+			}
+		}
+	})
+}
+
+// Nobody waits for the clock, either, when another node ID takes the place of one whose IDs are ahead.
+func TestIDTimeStaysWithTheNextNodeID(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		s, ids := a.seq.Load(), make([]firn.ID, 1)
+		node := s.NodeIDs()[0]
+		_, err := w.service.Client("thief").Commit(t.Context(),
+			store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", s.fences.Prefix, node))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for slices.Equal(s.NodeIDs(), []int64{node}) || len(s.NodeIDs()) == 0 {
+			after, err := layout.Last(time.Now().Add(9 * time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.FillAfter(t.Context(), after, MaxAhead, ids); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(window / 20)
+		}
+		if !time.Now().Before(layout.TickStart(tickOf(t, ids[0]))) {
+			t.Fatal("the clock is there already")
+		}
+		at := time.Now()
+		if id, err := s.Next(t.Context()); err != nil || id <= ids[0] || time.Since(at) > 0 {
+			t.Errorf("%v: %d after %d, in %v", err, id, ids[0], time.Since(at))
+		}
+	})
+}
+
+func tickOf(t *testing.T, id firn.ID) int64 {
+	t.Helper()
+	p, err := layout.Decompose(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Tick
 }
 
 // Where there are no IDs, a lane with a node ID says why, if there is one.

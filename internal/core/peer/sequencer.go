@@ -12,7 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/reason"
-	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/clocks"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/internal/core/spread"
@@ -123,43 +123,47 @@ func (s *Sequencer) gather(id firn.ID) firn.ID {
 
 // Fill fills ids with the next IDs of one node ID, in ascending order or, if they are scattered, in the order in which
 // they were made. It waits and fails as Next does; on an error it zeroes ids.
-func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error { return s.FillAfter(ctx, 0, ids) }
+func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
+	return s.FillAfter(ctx, 0, 0, ids)
+}
 
-// FillAfter is Fill with IDs that all exceed another one, such as the last of a Fill before: those of several calls
-// then ascend throughout. It takes them under the node ID of the other while that is in use. Of scattered IDs those
-// exceed another that exceed it once firn.Gather is applied to both.
-func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
+// MaxAhead is how far ahead of the clock IDs may move ID time: as far as clocks may differ.
+const MaxAhead = clocks.Skew
+
+// FillAfter is Fill with IDs that all exceed another one, whichever member made that: ID time moves ahead of the clock
+// to there, at most by most and up to the horizon. A *firn.AheadError is returned when it would have to move further.
+// FillAfter takes the IDs under the node ID of the other while that is in use. Of scattered IDs those exceed another
+// that exceed it once firn.Gather is applied to both. Zero: any IDs.
+func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, most time.Duration, ids []firn.ID) error {
 	after = s.gather(after)
-	for {
-		err := s.take(after, func(g *firn.Generator, wait bool) error {
-			n := 0
-			if !wait {
-				var err error
-				if n, err = g.TryFill(ids); err != nil {
-					return err
-				}
+	err := s.take(after, func(g *firn.Generator, wait bool) error {
+		if after != 0 {
+			if err := g.Advance(after, most); err != nil {
+				return err
 			}
-			return g.Fill(ctx, ids[n:])
-		})
-		if err == nil && (len(ids) == 0 || ids[0] > after) {
-			if s.m.journal != nil {
-				s.noteGiven(ids...)
-			}
-			if s.definition.Scattered {
-				for i := range ids {
-					ids[i] = firn.Scatter(ids[i])
-				}
-			}
-			return nil
 		}
-		if err == nil { // of another node ID, which is not as far ahead of the clock
-			err = retry.Sleep(ctx, time.Millisecond)
+		n := 0
+		if !wait {
+			var err error
+			if n, err = g.TryFill(ids); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			clear(ids)
-			return err
+		return g.Fill(ctx, ids[n:])
+	})
+	if err != nil {
+		clear(ids)
+		return err
+	}
+	if s.m.journal != nil {
+		s.noteGiven(ids...)
+	}
+	if s.definition.Scattered {
+		for i := range ids {
+			ids[i] = firn.Scatter(ids[i])
 		}
 	}
+	return nil
 }
 
 // take has a generator make IDs: that of the caller's lane if it has some now, or else another one's that has, or else
@@ -169,7 +173,7 @@ func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) 
 		st := s.status.Load()
 		generators := st.generators
 		own := s.own(generators, after)
-		stopped, waits := false, (*firn.Generator)(nil)
+		stopped, waits, far := false, (*firn.Generator)(nil), error(nil)
 		for i := range generators {
 			g := generators[(own+i)%len(generators)]
 			switch err := from(g, after != 0); {
@@ -182,6 +186,8 @@ func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) 
 				waits = cmp.Or(waits, g)
 			case errors.Is(err, firn.ErrStopped):
 				stopped = true
+			case isTooFar(err):
+				far = err
 			case !errors.Is(err, firn.ErrBound):
 				return err
 			}
@@ -196,10 +202,26 @@ func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) 
 			<-st.changed
 			continue
 		}
+		if far != nil && s.Ready() == nil {
+			return far
+		}
 		if slices.Equal(generators, s.status.Load().generators) {
 			return s.notReady()
 		}
 	}
+}
+
+func isTooFar(err error) bool {
+	_, ok := errors.AsType[*firn.AheadError](err)
+	return ok
+}
+
+// Ahead returns how far IDs are ahead of the clock, see firn.Generator.Ahead: of several node IDs those of the furthest.
+func (s *Sequencer) Ahead() (most time.Duration) {
+	for _, g := range s.status.Load().generators {
+		most = max(most, g.Ahead())
+	}
+	return most
 }
 
 // own returns the index of the generator of which a caller takes IDs.
@@ -245,7 +267,7 @@ func (s *Sequencer) Ready() error {
 		return err
 	}
 	for t := range st.inUse {
-		if !now.Add(s.layout.Tick).After(t.fence.Horizon()) {
+		if !now.Add(t.generator.Ahead() + s.layout.Tick).After(t.fence.Horizon()) {
 			return nil
 		}
 	}

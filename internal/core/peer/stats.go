@@ -91,6 +91,8 @@ type SequencerStats struct {
 	Floor, Horizon time.Time
 	Left           time.Duration
 
+	Ahead time.Duration // how far IDs are ahead of the clock, see Sequencer.Ahead; Left includes it
+
 	Window time.Duration // how far ahead of the clock a renewal puts the horizon
 
 	Waits      uint64        // how often a caller waited for the clock or the sequence, see firn.Waits
@@ -101,7 +103,7 @@ type SequencerStats struct {
 func (s *Sequencer) Stats() SequencerStats {
 	stats := SequencerStats{
 		State: s.State(), Window: s.fences.Window, Waits: s.waits.Count(),
-		WaitedTime: s.waits.Time(),
+		WaitedTime: s.waits.Time(), Ahead: s.Ahead(),
 	}
 	for t := range s.status.Load().inUse {
 		state := t.fence.State()

@@ -41,12 +41,12 @@ type giver struct {
 
 func (g *giver) Next(ctx context.Context) (firn.ID, error) {
 	var ids [1]firn.ID
-	err := g.FillAfter(ctx, 0, ids[:])
+	err := g.FillAfter(ctx, 0, 0, ids[:])
 	return ids[0], err
 }
 
-func (g *giver) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
-	if err := g.Issuer.FillAfter(ctx, after, ids); err != nil {
+func (g *giver) FillAfter(ctx context.Context, after firn.ID, most time.Duration, ids []firn.ID) error {
+	if err := g.Issuer.FillAfter(ctx, after, most, ids); err != nil {
 		return err
 	}
 	if g.give == nil {

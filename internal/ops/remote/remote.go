@@ -27,6 +27,7 @@ type Client struct {
 	Token     string       // to send; empty: none
 	HTTP      *http.Client // connects to the Unix socket, if Base is one's
 	Sequencer string       // for Fill; empty: the default sequencer
+	After     firn.ID      // IDs of Fill and Texts exceed this one; zero: any
 	Hint      string       // what to do if no server answers; may be empty
 
 	// Showed gets the URL to which the client sent a node's secret. Nil: no call.
@@ -76,6 +77,9 @@ func (c Client) take(ctx context.Context, query string, answer any) error {
 	path := "/api/v1"
 	if c.Sequencer != "" {
 		path = SequencerPath(c.Sequencer, "")
+	}
+	if c.After != 0 {
+		query += "&after=" + c.After.String()
 	}
 	_, err := c.Call(ctx, http.MethodPost, path+"/ids?"+query, nil, answer)
 	return err

@@ -20,8 +20,9 @@ import (
 // Forwarder has other nodes make IDs. It is safe for concurrent use.
 type Forwarder interface {
 	// Fill fills ids with IDs of a sequencer, in the order in which they were made, from the node that serves at a URL,
-	// for the caller with this token; empty: none. An *ElsewhereError is returned when that node refuses.
-	Fill(ctx context.Context, url, token, sequencer string, ids []firn.ID) error
+	// for the caller with this token; empty: none. They exceed after, unless that is zero or that node is older than
+	// that call. An *ElsewhereError is returned when that node refuses.
+	Fill(ctx context.Context, url, token, sequencer string, after firn.ID, ids []firn.ID) error
 }
 
 // ElsewhereError is the refusal of a node that was asked for another.
@@ -30,6 +31,8 @@ type ElsewhereError struct {
 	Code    codes.Code
 	Message string
 	Retry   time.Duration // how long to wait before a retry; zero: a retry does not help
+
+	after bool // it was asked for IDs that exceed another one, which may lie too far ahead of its clock
 }
 
 func (e *ElsewhereError) Error() string {
@@ -45,6 +48,8 @@ func (e *ElsewhereError) ofCaller() bool {
 	switch e.Code {
 	case codes.RateLimited, codes.Overloaded, codes.Lifetime, codes.BadRequest:
 		return true
+	case codes.Clock:
+		return e.after
 	}
 	return false
 }
@@ -117,13 +122,13 @@ func lacksNodeID(ctx context.Context, why error) bool {
 // Next implements Issuer.
 func (e *elsewhere) Next(ctx context.Context) (firn.ID, error) {
 	var ids [1]firn.ID
-	err := e.fill(ctx, ids[:])
+	err := e.fill(ctx, 0, ids[:])
 	return ids[0], err
 }
 
-// FillAfter implements Issuer. The other node may make them under another node ID than those before, whose clock may be
-// ahead.
-func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
+// FillAfter implements Issuer. The other node judges by the caller's token how far ahead it may move ID time. One that is
+// older than such calls is asked until its clock is there.
+func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
 	made := func(id firn.ID) firn.ID {
 		if e.Definition().Scattered {
 			return firn.Gather(id)
@@ -131,7 +136,7 @@ func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 		return id
 	}
 	for {
-		err := e.fill(ctx, ids)
+		err := e.fill(ctx, after, ids)
 		if err == nil && (after == 0 || made(ids[0]) > made(after)) {
 			return nil
 		}
@@ -148,7 +153,7 @@ func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 // Take gives n consecutive IDs in strict order, of which it returns the last.
 func (e *elsewhere) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	ids := make([]firn.ID, n)
-	if err := e.fill(ctx, ids); err != nil {
+	if err := e.fill(ctx, 0, ids); err != nil {
 		return 0, err
 	}
 	return ids[n-1], nil
@@ -165,11 +170,11 @@ func (e *elsewhere) between(early, late firn.ID) time.Duration {
 	return max(to.Sub(from), time.Millisecond)
 }
 
-func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
+func (e *elsewhere) fill(ctx context.Context, after firn.ID, ids []firn.ID) error {
 	began := time.Now()
 	var err error
 	for some := range slices.Chunk(ids, MaxCount) {
-		if err = e.fillSome(ctx, some); err != nil {
+		if err = e.fillSome(ctx, after, some); err != nil {
 			break
 		}
 	}
@@ -178,7 +183,7 @@ func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
 	}
 	refused, ok := errors.AsType[*ElsewhereError](err)
 	if ok {
-		refused.Node = e.at.id
+		refused.Node, refused.after = e.at.id, after != 0
 	}
 	ended := ctx.Err() != nil && time.Since(began) < hangs // the caller went away, or had little time
 	if !ended && (!ok || refused.ofNode()) {
@@ -191,11 +196,11 @@ func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
 
 // fillSome asks for at most MaxCount IDs. A node that does not answer in time gives none: its machine may be cut off,
 // and callers who wait for longer than this may have no time left to ask a third node.
-func (e *elsewhere) fillSome(ctx context.Context, ids []firn.ID) error {
+func (e *elsewhere) fillSome(ctx context.Context, after firn.ID, ids []firn.ID) error {
 	makes := float64(len(ids)) / e.Definition().IDLayout().Rate() // seconds
 	ctx, cancel := context.WithTimeout(ctx, hangs+time.Duration(makes*float64(time.Second)))
 	defer cancel()
-	return e.s.options.Forwarder.Fill(ctx, e.at.url, e.token, e.name, ids)
+	return e.s.options.Forwarder.Fill(ctx, e.at.url, e.token, e.name, after, ids)
 }
 
 // Ready implements Issuer.

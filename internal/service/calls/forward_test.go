@@ -26,13 +26,14 @@ type wires struct {
 	services map[string]*calls.Service
 	fail     error // what all answer with; nil: IDs
 	hang     bool  // nobody answers
+	old      bool  // they know of no IDs that exceed others
 
 	mu     sync.Mutex // guards the rest
 	asked  map[string]int
 	tokens map[string]bool
 }
 
-func (w *wires) Fill(ctx context.Context, url, token, sequencer string, ids []firn.ID) error {
+func (w *wires) Fill(ctx context.Context, url, token, sequencer string, after firn.ID, ids []firn.ID) error {
 	w.mu.Lock()
 	w.asked[url]++
 	w.tokens[token] = true
@@ -48,13 +49,21 @@ func (w *wires) Fill(ctx context.Context, url, token, sequencer string, ids []fi
 	if err != nil {
 		return err
 	}
-	return w.services[url].Many(calls.Forwarded(ctx), who, "", sequencer, len(ids), func(b *calls.Batch) error {
-		n := 0
-		for some := range b.All() {
-			n += copy(ids[n:], some)
-		}
-		return nil
-	})
+	if w.old {
+		after = 0
+	}
+	err = w.services[url].ManyAfter(calls.Forwarded(ctx), who, "", sequencer, after, len(ids),
+		func(b *calls.Batch) error {
+			n := 0
+			for some := range b.All() {
+				n += copy(ids[n:], some)
+			}
+			return nil
+		})
+	if code := calls.CodeOf(err); err != nil && (code == codes.Clock || code == codes.BadRequest) {
+		return &calls.ElsewhereError{Code: code, Message: err.Error()}
+	}
+	return err
 }
 
 // forwarding is a cluster of three nodes. One of them serves orders.
@@ -396,28 +405,43 @@ func TestAddressesAreAskedOnce(t *testing.T) {
 	})
 }
 
-// A stream that goes on at a node whose clock is behind waits for it, without that node making IDs in vain meanwhile.
+// A call that is to exceed an ID of a clock that is ahead gets a greater one at once from another node, too, or is told
+// how far it lies ahead. A node that does not know of such calls is waited for, and makes no IDs in vain meanwhile.
 func TestAfterAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startForwarding(t, false)
 		who := anyone(t)
-		id, _, err := f.nodes[1].Next(t.Context(), who, "orders")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ahead := id + 3000<<(firn.Default.NodeBits+firn.Default.SequenceBits) // 3 s later
-		began, before := time.Now(), f.asked["http://b"]
-		err = f.nodes[0].ManyAfter(t.Context(), who, "", "orders", ahead, 100, func(b *calls.Batch) error {
-			for ids := range b.All() {
-				if ids[0] <= ahead {
-					t.Errorf("%d after %d", ids[0], ahead)
-				}
+		after := func(ms firn.ID) (took time.Duration, asked int, err error) {
+			id, _, err := f.nodes[1].Next(t.Context(), who, "orders")
+			if err != nil {
+				t.Fatal(err)
 			}
-			return nil
-		})
-		if took, asked := time.Since(began),
-			f.asked["http://b"]-before; err != nil || took < 2*time.Second || asked > 4 {
-			t.Errorf("after %v and %d calls: %v", took, asked, err)
+			ahead := id + ms<<(firn.Default.NodeBits+firn.Default.SequenceBits)
+			began, before := time.Now(), f.asked["http://b"]
+			err = f.nodes[0].ManyAfter(t.Context(), who, "", "orders", ahead, 100, func(b *calls.Batch) error {
+				for ids := range b.All() {
+					if ids[0] <= ahead {
+						t.Errorf("%d after %d", ids[0], ahead)
+					}
+				}
+				return nil
+			})
+			return time.Since(began), f.asked["http://b"] - before, err
+		}
+		for range 2 { // who is told so says nothing about the node
+			if took, asked, err := after(3000); calls.CodeOf(err) != codes.Clock || took > 0 || asked != 1 {
+				t.Errorf("3 s ahead: after %v and %d calls: %v", took, asked, err)
+			}
+		}
+		if took, _, err := after(3600_000); calls.CodeOf(err) != codes.BadRequest || took > 0 {
+			t.Errorf("an hour ahead: after %v: %v", took, err)
+		}
+		if took, asked, err := after(900); err != nil || took > 0 || asked != 1 {
+			t.Errorf("0.9 s ahead: after %v and %d calls: %v", took, asked, err)
+		}
+		f.old = true
+		if took, asked, err := after(3000); err != nil || took < 2*time.Second || asked > 4 {
+			t.Errorf("3 s ahead, at an old node: after %v and %d calls: %v", took, asked, err)
 		}
 	})
 }

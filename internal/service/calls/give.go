@@ -40,8 +40,10 @@ func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, c
 	return s.ManyAfter(ctx, who, at, name, 0, count, deliver)
 }
 
-// ManyAfter is Many with IDs that were all made after another one: the last of an answer before. Unless they are
-// scattered, those of several answers then ascend throughout.
+// ManyAfter is Many with IDs that all exceed another one, whichever node made that: see peer.Sequencer.FillAfter. The
+// error has the code Clock when it lies too far ahead of this node's clock for the caller, and BadRequest when it does
+// for everybody, or when the sequencer has no such ID. The numbers of a counter exceed it only if this node gave it.
+// Zero: any IDs.
 func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name string, after firn.ID, count int,
 	deliver func(*Batch) error,
 ) error {
@@ -53,7 +55,7 @@ func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name stri
 		return err
 	}
 	defer end()
-	c := call{turns: &s.turns, caller: partyOf(who, at), name: name, after: after, wants: count}
+	c := call{turns: &s.turns, caller: partyOf(who, at), name: name, after: after, most: mostAhead(who, name), wants: count}
 	if c.release, err = s.hold(ctx, within, c.caller, at, answerSize(count)); err != nil {
 		return err
 	}
@@ -105,7 +107,8 @@ type call struct {
 	turns  *turns
 	caller party
 	name   string
-	after  firn.ID // the IDs are made after this one
+	after  firn.ID       // the IDs exceed this one
+	most   time.Duration // how far ahead of the clock the caller may move ID time for that
 	wants  int
 }
 
@@ -114,6 +117,9 @@ func (c *call) fill(ctx context.Context, m Issuer) error {
 	ids := pieces.Get().(*[piece]firn.ID)
 	defer pieces.Put(ids)
 	c.runs, c.count, c.definition = c.runs[:0], 0, m.Definition()
+	if err := checkAfter(c.definition, c.after); err != nil {
+		return err
+	}
 	if c.wants <= few {
 		return c.make(ctx, m, ids[:c.wants])
 	}
@@ -136,11 +142,11 @@ func (c *call) fill(ctx context.Context, m Issuer) error {
 
 // make has an issuer make IDs after those that there are.
 func (c *call) make(ctx context.Context, m Issuer, ids []firn.ID) error {
-	after := c.after
+	after, most := c.after, c.most
 	if c.Len() > 0 {
-		after = c.Last()
+		after, most = c.Last(), peer.MaxAhead
 	}
-	err := m.FillAfter(ctx, after, ids)
+	err := explainAhead(m.FillAfter(ctx, after, most, ids), most)
 	if err == nil {
 		c.add(ids)
 	}

@@ -41,7 +41,7 @@ const (
 // Issuer issues the IDs of a sequencer: a *peer.Sequencer or *peer.Counter, see their methods, or another node.
 type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
-	FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error
+	FillAfter(ctx context.Context, after firn.ID, most time.Duration, ids []firn.ID) error
 	Ready() error
 	Definition() cluster.Definition
 	NodeIDs() []int64

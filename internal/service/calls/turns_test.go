@@ -32,10 +32,10 @@ func (a *asked) NodeIDs() []int64               { return make([]int64, a.nodes) 
 
 func (a *asked) Next(ctx context.Context) (firn.ID, error) {
 	ids := make([]firn.ID, 1)
-	return ids[0], a.FillAfter(ctx, 0, ids)
+	return ids[0], a.FillAfter(ctx, 0, 0, ids)
 }
 
-func (a *asked) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+func (a *asked) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.fills = append(a.fills, len(ids))
@@ -73,7 +73,7 @@ func none(*Batch) error { return nil }
 // following gives the IDs that follow the one that they are to exceed.
 type following struct{ asked }
 
-func (*following) FillAfter(_ context.Context, after firn.ID, ids []firn.ID) error {
+func (*following) FillAfter(_ context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
 	for i := range ids {
 		ids[i] = after + firn.ID(i) + 1
 	}

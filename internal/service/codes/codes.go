@@ -60,7 +60,7 @@ var (
 			"server, or retry")
 	Clock = add("clock", 503, codes.Unavailable, "CLOCK", soon,
 		"this machine's clock disagrees with those of most other members, or its IDs would be smaller than existing "+
-			"ones; try another server")
+			"ones, or than one that the call is to exceed; try another server")
 	Copied = add("copied", 503, codes.Unavailable, "COPIED", soon,
 		"the node's process was copied, or set back to an earlier state, as by a snapshot of its machine, and starts "+
 			"over as a new member; try another server")

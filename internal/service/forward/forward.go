@@ -93,7 +93,7 @@ func trusting(own *tls.Config) (*tls.Config, error) {
 }
 
 // Fill implements calls.Forwarder. An error is returned, too, when another cluster answers: its IDs may be the same.
-func (c *Client) Fill(ctx context.Context, at, token, sequencer string, ids []firn.ID) error {
+func (c *Client) Fill(ctx context.Context, at, token, sequencer string, after firn.ID, ids []firn.ID) error {
 	mine := c.cluster()
 	if mine == "" {
 		return fmt.Errorf("the ID of this cluster is not known yet, so that no node can be told from a stranger")
@@ -101,6 +101,9 @@ func (c *Client) Fill(ctx context.Context, at, token, sequencer string, ids []fi
 	r, err := c.request(ctx, at, sequencer, len(ids))
 	if err != nil {
 		return err
+	}
+	if after != 0 {
+		r.Header[httpapi.After] = []string{after.String()}
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)

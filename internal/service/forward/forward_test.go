@@ -48,11 +48,12 @@ func ids(w http.ResponseWriter, all ...firn.ID) {
 	_, _ = w.Write(packed.Append(nil, all...))
 }
 
-// The other node gets the caller's token, the sequencer and the count, and learns that the call was forwarded.
+// The other node gets the caller's token, the sequencer, the count and the ID to exceed, and learns that the call was
+// forwarded.
 func TestFill(t *testing.T) {
 	at, last := answering(t, httptest.NewServer, func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, 8, 9) })
 	got := make([]firn.ID, 3)
-	if err := asker(t, nil).Fill(t.Context(), at, "secret", "orders", got); err != nil {
+	if err := asker(t, nil).Fill(t.Context(), at, "secret", "orders", 5, got); err != nil {
 		t.Fatal(err)
 	}
 	if got[0] != 7 || got[2] != 9 {
@@ -60,7 +61,7 @@ func TestFill(t *testing.T) {
 	}
 	if last.Method != http.MethodPost || last.URL.String() != "/api/v1/sequencers/orders/ids?count=3" ||
 		last.Header.Get("Authorization") != "Bearer secret" || last.Header.Get(httpapi.Forwarded) == "" ||
-		last.Header.Get("Accept") != packed.Type {
+		last.Header.Get("Accept") != packed.Type || last.Header.Get(httpapi.After) != "5" {
 		t.Errorf("%s %v %v", last.Method, last.URL, last.Header)
 	}
 }
@@ -99,13 +100,13 @@ func TestNoIDs(t *testing.T) {
 		}, "502"},
 	} {
 		at, _ := answering(t, httptest.NewServer, c.answer)
-		err := asker(t, nil).Fill(t.Context(), at, "", "orders", make([]firn.ID, 2))
+		err := asker(t, nil).Fill(t.Context(), at, "", "orders", 0, make([]firn.ID, 2))
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000 {
 			t.Errorf("%s: %v; want %q", name, err, c.want)
 		}
 	}
 	unknown := forward.New(func() string { return "" }, nil, untraced)
-	if err := unknown.Fill(t.Context(), "http://127.0.0.1:1", "", "orders", make([]firn.ID, 2)); err == nil ||
+	if err := unknown.Fill(t.Context(), "http://127.0.0.1:1", "", "orders", 0, make([]firn.ID, 2)); err == nil ||
 		!strings.Contains(err.Error(), "not known") {
 		t.Errorf("a cluster that is not known: %v", err)
 	}
@@ -118,7 +119,7 @@ func TestRefusal(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = w.Write([]byte(`{"error":{"code":"rate_limited","message":"too many"}}`))
 	})
-	err := asker(t, nil).Fill(t.Context(), at, "", "orders", make([]firn.ID, 2))
+	err := asker(t, nil).Fill(t.Context(), at, "", "orders", 0, make([]firn.ID, 2))
 	var refused *calls.ElsewhereError
 	if !errors.As(err, &refused) || refused.Code != codes.RateLimited || refused.Message != "too many" ||
 		refused.Retry != 2*time.Second {
@@ -138,7 +139,7 @@ func TestConnections(t *testing.T) {
 	c, from := asker(t, nil), ""
 	for i := range 4 {
 		ends = i == 2
-		if err := c.Fill(t.Context(), at, "", "orders", make([]firn.ID, 1)); err != nil {
+		if err := c.Fill(t.Context(), at, "", "orders", 0, make([]firn.ID, 1)); err != nil {
 			t.Fatal(err)
 		}
 		if same := from == "" || from == last.RemoteAddr; same != (i != 3) {
@@ -150,7 +151,7 @@ func TestConnections(t *testing.T) {
 	waits, _ := answering(t, httptest.NewServer, func(_ http.ResponseWriter, r *http.Request) { <-held })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := c.Fill(ctx, waits, "", "orders", make([]firn.ID, 1)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := c.Fill(ctx, waits, "", "orders", 0, make([]firn.ID, 1)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	close(held)
@@ -159,7 +160,7 @@ func TestConnections(t *testing.T) {
 // Nodes with one certificate, or one authority, trust each other; nobody else is told the token.
 func TestTLS(t *testing.T) {
 	at, last := answering(t, httptest.NewTLSServer, func(w http.ResponseWriter, _ *http.Request) { ids(w, 7) })
-	err := asker(t, nil).Fill(t.Context(), at, "secret", "orders", make([]firn.ID, 1))
+	err := asker(t, nil).Fill(t.Context(), at, "secret", "orders", 0, make([]firn.ID, 1))
 	var unknown *tls.CertificateVerificationError
 	if !errors.As(err, &unknown) || last.Method != "" {
 		t.Errorf("a stranger: %v, which got %v", err, last.Header)
@@ -168,7 +169,7 @@ func TestTLS(t *testing.T) {
 	defer like.Close()
 	mine := like.TLS.Certificates[0]
 	same := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &mine, nil }}
-	if err := asker(t, same).Fill(t.Context(), at, "secret", "orders", make([]firn.ID, 1)); err != nil {
+	if err := asker(t, same).Fill(t.Context(), at, "secret", "orders", 0, make([]firn.ID, 1)); err != nil {
 		t.Error(err)
 	}
 }
@@ -182,16 +183,16 @@ func TestAddresses(t *testing.T) {
 		"", host, "unix:/run/firn.sock", "ftp://" + host, "http://", at + "/admin", at + "?x=", at + "/#",
 		"http://user:word@" + host, "http://%zz",
 	} {
-		if err := asker(t, nil).Fill(t.Context(), wrong, "secret", "orders", make([]firn.ID, 1)); err == nil ||
+		if err := asker(t, nil).Fill(t.Context(), wrong, "secret", "orders", 0, make([]firn.ID, 1)); err == nil ||
 			last.Method != "" {
 			t.Errorf("%q: %v, and it was asked by %s %v", wrong, err, last.Method, last.URL)
 		}
 	}
-	err := asker(t, new(tls.Config)).Fill(t.Context(), at, "secret", "orders", make([]firn.ID, 1))
+	err := asker(t, new(tls.Config)).Fill(t.Context(), at, "secret", "orders", 0, make([]firn.ID, 1))
 	if err == nil || !strings.Contains(err.Error(), "without TLS") || last.Method != "" {
 		t.Errorf("without TLS: %v, and it was asked by %q", err, last.Method)
 	}
-	if err := asker(t, nil).Fill(t.Context(), at, "secret", "..", make([]firn.ID, 1)); err != nil ||
+	if err := asker(t, nil).Fill(t.Context(), at, "secret", "..", 0, make([]firn.ID, 1)); err != nil ||
 		last.URL.Path != "/api/v1/sequencers/../ids" {
 		t.Errorf("asked for %v, %v; want the sequencer that was named, and no other", last.URL, err)
 	}

@@ -23,11 +23,14 @@ import (
 // source gives the same IDs again and again.
 type source struct{}
 
-func (source) Next(context.Context) (firn.ID, error)                       { return 1, nil }
-func (source) FillAfter(_ context.Context, _ firn.ID, ids []firn.ID) error { clear(ids); return nil }
-func (source) Ready() error                                                { return nil }
-func (source) Definition() cluster.Definition                              { return cluster.Define(firn.Default) }
-func (source) NodeIDs() []int64                                            { return nil }
+func (source) Next(context.Context) (firn.ID, error) { return 1, nil }
+func (source) FillAfter(_ context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
+	clear(ids)
+	return nil
+}
+func (source) Ready() error                   { return nil }
+func (source) Definition() cluster.Definition { return cluster.Define(firn.Default) }
+func (source) NodeIDs() []int64               { return nil }
 
 // taker takes a few batches.
 type taker struct {

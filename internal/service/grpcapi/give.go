@@ -43,8 +43,12 @@ func madeBy(ctx context.Context, member string) {
 }
 
 func (g *giver) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
-	if r.GetForm() != firnv1.Form_FORM_UNSPECIFIED {
-		return g.nextText(ctx, r)
+	after, err := readAfter(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.GetForm() != firnv1.Form_FORM_UNSPECIFIED || after != 0 {
+		return g.nextAs(ctx, r, after)
 	}
 	id, by, err := g.service.Next(ctx, callerOf(ctx), named(r.GetSequencer()))
 	if err != nil {
@@ -54,15 +58,28 @@ func (g *giver) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextRe
 	return &firnv1.NextResponse{Id: int64(id)}, nil
 }
 
-func (g *giver) nextText(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
+// readAfter reads the ID that those of an answer are to exceed; zero: none.
+func readAfter(r interface{ GetAfter() int64 }) (firn.ID, error) {
+	if after := r.GetAfter(); after < 0 {
+		return 0, calls.Input(fmt.Errorf("after is %d; want an ID from 1 to %d, or 0 for none", after, firn.MaxID))
+	}
+	return firn.ID(r.GetAfter()), nil
+}
+
+// nextAs gives an ID that exceeds another one, or with its text.
+func (g *giver) nextAs(ctx context.Context, r *firnv1.NextRequest, after firn.ID) (*firnv1.NextResponse, error) {
 	name := named(r.GetSequencer())
 	texts, err := g.texts(ctx, callerOf(ctx), name, r.GetForm())
 	if err != nil {
 		return nil, err
 	}
 	var answer firnv1.NextResponse
-	err = g.service.Many(ctx, callerOf(ctx), connOf(ctx).at, name, 1, func(ids *calls.Batch) error {
+	err = g.service.ManyAfter(ctx, callerOf(ctx), connOf(ctx).at, name, after, 1, func(ids *calls.Batch) error {
 		madeBy(ctx, ids.By())
+		if texts == nil {
+			answer.Id = int64(ids.Last())
+			return nil
+		}
 		write, err := texts.Of(ids)
 		if err != nil {
 			return err
@@ -117,21 +134,26 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 			r.GetCount(), most))
 	}
 	name := named(r.GetSequencer())
+	after, err := readAfter(r)
+	if err != nil {
+		return nil, err
+	}
 	texts, err := g.texts(ctx, callerOf(ctx), name, r.GetForm())
 	if err != nil {
 		return nil, err
 	}
 	var answer firnv1.NextBatchResponse
 	from := connOf(ctx)
-	err = g.service.Many(ctx, callerOf(ctx), from.at, name, int(r.GetCount()), func(ids *calls.Batch) error {
-		madeBy(ctx, ids.By())
-		encoded, err := encode(ids, texts)
-		if err != nil {
-			return err
-		}
-		g.keep(from, &answer, encoded, ids.Keep(), nil)
-		return nil
-	})
+	err = g.service.ManyAfter(ctx, callerOf(ctx), from.at, name, after, int(r.GetCount()),
+		func(ids *calls.Batch) error {
+			madeBy(ctx, ids.By())
+			encoded, err := encode(ids, texts)
+			if err != nil {
+				return err
+			}
+			g.keep(from, &answer, encoded, ids.Keep(), nil)
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}

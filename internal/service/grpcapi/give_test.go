@@ -159,3 +159,36 @@ func TestScatteredBatches(t *testing.T) {
 		}
 	}
 }
+
+// Each call passes on the ID to exceed; those that follow in a stream exceed those before.
+func TestAfter(t *testing.T) {
+	f := new(servertest.Issuer)
+	r := newFakeRig(t, f)
+	next := func(q *firnv1.NextRequest) error {
+		_, err := r.ids.Next(within(t), q)
+		return err
+	}
+	stream := func(after int64) error {
+		s, err := r.ids.Stream(within(t), &firnv1.StreamRequest{Total: 1, After: after})
+		if err == nil {
+			_, err = s.Recv()
+		}
+		return err
+	}
+	batch := func(after int64) error {
+		_, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Count: 2, After: after})
+		return err
+	}
+	for i, call := range []func(after int64) error{
+		func(after int64) error { return next(&firnv1.NextRequest{After: after}) },
+		func(after int64) error { return next(&firnv1.NextRequest{After: after, Form: firnv1.Form_FORM_UUID}) },
+		batch, stream,
+	} {
+		for _, after := range []int64{77, 0} {
+			if err := call(after); err != nil || f.After() != firn.ID(after) {
+				t.Errorf("call %d after %d: after %d, %v", i, after, f.After(), err)
+			}
+		}
+		wants(t, "after", call(-5), bad("after is -5; want an ID from 1 to 9223372036854775807, or 0 for none"))
+	}
+}

@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -25,7 +24,10 @@ const (
 // count as a call of the service.
 func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[firnv1.StreamResponse]) error {
 	size, left := int64(r.GetBatchSize()), r.GetTotal()
+	last, err := readAfter(r)
 	switch {
+	case err != nil:
+		return err
 	case size < 0 || size > int64(mostOf(r.GetForm())):
 		return calls.Input(fmt.Errorf("batch_size is %d; want a number from 1 to %d, or 0 for %d", size,
 			mostOf(r.GetForm()), batch))
@@ -53,7 +55,6 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 	}
 	defer release()
 	var answer firnv1.StreamResponse // stands for what is encoded already; Send is done with it when it returns
-	var last firn.ID
 	for endless || left > 0 {
 		if !endless {
 			size = min(size, left)

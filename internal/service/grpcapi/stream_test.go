@@ -216,7 +216,7 @@ func TestStreamAscends(t *testing.T) {
 // following gives the IDs that follow the one that they are to exceed.
 type following struct{ servertest.Issuer }
 
-func (*following) FillAfter(_ context.Context, after firn.ID, ids []firn.ID) error {
+func (*following) FillAfter(_ context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
 	for i := range ids {
 		ids[i] = after + firn.ID(i) + 1
 	}
@@ -229,7 +229,7 @@ type stuck struct {
 	asked chan struct{}
 }
 
-func (s *stuck) FillAfter(ctx context.Context, _ firn.ID, _ []firn.ID) error {
+func (s *stuck) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, _ []firn.ID) error {
 	close(s.asked)
 	<-ctx.Done()
 	return ctx.Err()

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // sequencerOf is the sequencer in a path; the default one, if the path names none.
@@ -33,6 +34,11 @@ func madeBy(w http.ResponseWriter, member string) {
 // Forwarded is the header of a call for IDs that comes from another node, which has none: this one asks no third.
 const Forwarded = "Firn-Forwarded"
 
+// After is the header of a call with the ID that those of the answer are to exceed, as the parameter "after" is: for other
+// nodes and for clients, since older nodes ignore it, and refuse the parameter. Unless it comes from another node, it is
+// ignored where no answer can exceed the ID: a client can't help which IDs it has seen.
+const After = "Firn-After"
+
 func contextOf(r *http.Request) context.Context {
 	if _, ok := r.Header[Forwarded]; ok {
 		return calls.Forwarded(r.Context())
@@ -40,18 +46,51 @@ func contextOf(r *http.Request) context.Context {
 	return r.Context()
 }
 
+// following is the ID that those of an answer are to exceed; zero: none.
+type following struct {
+	id     firn.ID
+	wished bool // it is ignored where it has to be refused
+}
+
+func afterOf(r *http.Request, q query) (f following, err error) {
+	text, ok := q["after"]
+	if header := r.Header[After]; len(header) > 0 && !ok {
+		text, ok, f.wished = header[0], true, r.Header[Forwarded] == nil
+	}
+	if ok {
+		f.id, err = calls.ReadAfter(text)
+	}
+	return f, err
+}
+
+// many calls deliver with count IDs of the call's sequencer.
+func (h *Handler) many(r *http.Request, who *auth.Caller, f following, count int, deliver func(*calls.Batch) error) error {
+	take := func(after firn.ID) error {
+		return h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, count, deliver)
+	}
+	err := take(f.id)
+	if f.wished && calls.CodeOf(err) == codes.BadRequest {
+		return take(0)
+	}
+	return err
+}
+
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
-	q, err := parameters(r.URL.RawQuery, "form=uuid or ids=string", "form", "ids")
+	q, err := parameters(r.URL.RawQuery, "form=uuid, ids=string or after=ID", "form", "ids", "after")
 	if err != nil {
 		badRequest(w, fmt.Errorf("%w; for several IDs POST %.120ss?count=N", err, r.URL.Path))
 		return
 	}
+	var follows following
 	as, err := h.takingOf(r, who, q)
+	if err == nil {
+		follows, err = afterOf(r, q)
+	}
 	switch {
 	case err != nil:
-	case as.texts != nil:
-		err = h.service.Many(contextOf(r), who, r.RemoteAddr, sequencerOf(r), 1, func(ids *calls.Batch) error {
+	case as.texts != nil || follows.id != 0:
+		err = h.many(r, who, follows, 1, func(ids *calls.Batch) error {
 			as, err := as.of(ids)
 			if err == nil {
 				madeBy(w, ids.By())
@@ -76,7 +115,8 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	w.Header()["Vary"] = varyAccept
 	var count int64
 	var as writing
-	q, err := parameters(r.URL.RawQuery, "count=N, and form=uuid or ids=string", "count", "form", "ids")
+	q, err := parameters(r.URL.RawQuery, "count=N, and form=uuid, ids=string or after=ID", "count", "form", "ids",
+		"after")
 	if err == nil {
 		count, err = q.number("count", 1, calls.MaxCount, 1)
 	}
@@ -84,8 +124,12 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 		badRequest(w, err)
 		return
 	}
+	var follows following
 	if as, err = h.takingOf(r, who, q); err == nil {
-		err = h.service.Many(contextOf(r), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *calls.Batch) error {
+		follows, err = afterOf(r, q)
+	}
+	if err == nil {
+		err = h.many(r, who, follows, int(count), func(ids *calls.Batch) error {
 			as, err := as.of(ids)
 			if err == nil {
 				madeBy(w, ids.By())

@@ -40,6 +40,35 @@ func newHandler(t testing.TB, m calls.Issuer, c *peer.Member, log *slog.Logger) 
 	return handlerWith(t, m, c, calls.Options{Log: log})
 }
 
+// A call passes on the ID to exceed, of the query or else of the header.
+func TestAfter(t *testing.T) {
+	issuer := new(servertest.Issuer)
+	h := newHandler(t, issuer, nil, nil)
+	for _, path := range []string{"/api/v1/id", "/api/v1/ids"} {
+		for _, c := range []struct {
+			query, header string
+			want          firn.ID
+		}{
+			{"", "", 0},
+			{"?after=77", "", 77},
+			{"?form=base62&after=78", "", 78},
+			{"", "79", 79},
+			{"?after=80", "81", 80},
+		} {
+			r := httptest.NewRequest(http.MethodPost, path+c.query, nil)
+			r.Host = "127.0.0.1"
+			if c.header != "" {
+				r.Header.Set(httpapi.After, c.header)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != http.StatusOK || issuer.After() != c.want {
+				t.Errorf("%s%s: %d, after %d; want %d", path, c.query, w.Code, issuer.After(), c.want)
+			}
+		}
+	}
+}
+
 func handlerWith(t testing.TB, m calls.Issuer, c *peer.Member, o calls.Options) handler {
 	t.Helper()
 	if c == nil {
@@ -102,7 +131,7 @@ func TestAnswers(t *testing.T) {
 
 		{
 			"POST", "/api/v1/id?count=2", 400,
-			`{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids; for several IDs ` +
+			`{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids, after; for several IDs ` +
 				`POST /api/v1/ids?count=N"}}`,
 		},
 		{
@@ -111,7 +140,7 @@ func TestAnswers(t *testing.T) {
 		},
 		{
 			"POST", "/api/v1/ids?coutn=5", 400,
-			`{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count, form, ids"}}`,
+			`{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count, form, ids, after"}}`,
 		},
 		{
 			"GET", "/api/v1/ids/12x", 400,

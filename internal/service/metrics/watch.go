@@ -177,6 +177,7 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Membe
 		if !s.Horizon.IsZero() {
 			to.put(nodeID, float64(s.State.Node), name)
 			to.put(nodeIDs, float64(s.State.Nodes), name)
+			to.put(idsAhead, s.Ahead.Seconds(), name)
 			to.put(horizonLeft, s.Left.Seconds(), name)
 			least = min(least, s.Left.Seconds()/s.Window.Seconds())
 		}

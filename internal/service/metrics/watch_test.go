@@ -51,6 +51,23 @@ func TestANodeThatGivesIDs(t *testing.T) {
 			`firn_request_duration_seconds_bucket{call="POST /api/v1/id",protocol="http",le="0.001"} 1`,
 		)
 		w.lacks(`state="waiting"`)
+		const ahead = `firn_ids_ahead_seconds{sequencer="orders"}`
+		if now := w.value(ahead); now != 0 {
+			w.t.Errorf("IDs are %v s ahead", now)
+		}
+		q, _ := w.member.Load().Sequencer("orders")
+		after, err := q.Layout().Last(time.Now().Add(500 * time.Millisecond))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := w.service.ManyAfter(w.t.Context(), w.who, "", "orders", after, 1, func(*calls.Batch) error {
+			return nil
+		}); err != nil {
+			w.t.Error(err)
+		}
+		if now := w.value(ahead); now < 0.5 || now > 0.502 {
+			w.t.Errorf("IDs are %v s ahead; want half a second", now)
+		}
 		time.Sleep(15 * time.Second)
 		w.has(`firn_horizon_left_seconds{sequencer="orders"} 25`)
 		const done = `firn_fence_extensions_total{result="done"}`

@@ -154,7 +154,7 @@ func TestTracesGoOnToOtherNodes(t *testing.T) {
 	c := forward.New(func() string { return "cluster-1" }, nil, traces.onward)
 	defer c.Close()
 	s := httptest.NewServer(traces.web(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if err := c.Fill(r.Context(), other.URL, "", "orders", make([]firn.ID, 1)); err != nil {
+		if err := c.Fill(r.Context(), other.URL, "", "orders", 0, make([]firn.ID, 1)); err != nil {
 			t.Error(err)
 		}
 	})))

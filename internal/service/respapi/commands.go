@@ -54,15 +54,15 @@ func all() []command {
 			summary: "Decode an ID, in any form: its time, node and sequence.",
 		},
 		{
-			name: "firn.id", least: 1, most: 2, key: 1, run: (*conn).takeID, usage: "sequencer [form]",
-			summary: "Take an ID, as text: exact in every client.",
+			name: "firn.id", least: 1, most: 4, key: 1, run: (*conn).takeID, usage: "sequencer [form] [AFTER id]",
+			summary: "Take an ID, as text: exact in every client. It exceeds the ID after AFTER.",
 		},
 		{
-			name: "firn.ids", least: 2, most: 3, key: 1, run: (*conn).takeIDs, usage: "sequencer count [form]",
-			summary: "Take count IDs in ascending order, as texts: exact in every client.",
+			name: "firn.ids", least: 2, most: 5, key: 1, run: (*conn).takeIDs, usage: "sequencer count [form] [AFTER id]",
+			summary: "Take count IDs in ascending order, as texts: exact in every client. They exceed the ID after AFTER.",
 		},
 		{
-			name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]",
+			name: "firn.next", least: 1, most: 4, key: 1, run: (*conn).next, usage: "sequencer [count] [AFTER id]",
 			summary: "Take an ID, or count IDs in ascending order, as integers" + inexact("FIRN.ID and FIRN.IDS"),
 		},
 		{

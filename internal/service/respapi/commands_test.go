@@ -56,7 +56,7 @@ func TestCommands(t *testing.T) {
 		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""},
 		{"FIRN.ID default", `"` + id + `"`, ""},
 		{"firn.id default\r\nfirn.id default", `"` + id + "\"\n\"" + id2 + `"`, ""},
-		{"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer [form]", ""},
+		{"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer [form] [AFTER id]", ""},
 		{"FIRN.ID default hex\r\nFIRN.ID default hex", "\"1000000000000000\"\n\"1000000000000001\"", ""},
 		{"FIRN.ID default BASE62", `"1NAOLcol8qW"`, ""},
 		{
@@ -103,8 +103,22 @@ func TestCommands(t *testing.T) {
 		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},
 		{
 			"FIRN.IDS default",
-			"-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count [form]", "",
+			"-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count [form] [AFTER id]", "",
 		},
+		{"FIRN.ID default AFTER 77", `"` + id + `"`, ""},
+		{"FIRN.IDS default 1 AFTER 77", `["` + id + `"]`, ""},
+		{"FIRN.IDS default 1 base62 after 77", `["1NAOLcol8qW"]`, ""},
+		{"FIRN.ID default AFTER 7x", "-ERR after: \"7x\" is not a decimal ID: it has 'x' at byte 1; want only 0123456789", ""},
+		{
+			"FIRN.ID default base62 AFTER",
+			"-ERR the arguments of FIRN.ID end with 'AFTER'; want AFTER and an ID there, or none", "",
+		},
+		{
+			"FIRN.NEXT default 2 3",
+			"-ERR the arguments of FIRN.NEXT end with '3'; want AFTER and an ID there, or none", "",
+		},
+		{"FIRN.NEXT default AFTER 77", id, ""},
+		{"FIRN.NEXT default 1 AFTER 77", "[" + id + "]", ""},
 		{"FIRN.IDS default 0", "-ERR count is 0; want a number from 1 to 100000", ""},
 		{"FIRN.IDS default 100001", "-ERR count is 100001; want a number from 1 to 100000", ""},
 		{"FIRN.IDS default many", "-ERR count is 'many'; want a number from 1 to 100000", ""},

@@ -215,7 +215,7 @@ func served(t *testing.T, s *Server, test func(*listener)) {
 type generated struct{ *firn.Generator }
 
 func (generated) Ready() error { return nil }
-func (g generated) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+func (g generated) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
 	return g.Fill(ctx, ids)
 }
 func (g generated) NodeIDs() []int64               { return []int64{g.NodeID()} }

@@ -48,6 +48,7 @@ func texted(text idtext.Append) write {
 
 // writing is how a command writes IDs.
 type writing struct {
+	after firn.ID // the IDs exceed this one; zero: any
 	write write
 	texts *calls.Texts // says what write is, once there are IDs; nil: it is known
 }
@@ -71,20 +72,38 @@ func (as writing) of(ids *calls.Batch) (write, error) {
 	return texted(text), err
 }
 
-// inForm is how a command writes new IDs of a sequencer whose form is the last argument, if there is one.
-func (c *conn) inForm(name string, form [][]byte) (writing, error) {
-	if len(form) == 0 {
-		return decimals, nil
+// inForm is how a command writes new IDs of a sequencer whose last arguments are the form, if there is one, and AFTER and
+// an ID, if they are to exceed one.
+func (c *conn) inForm(command, name string, rest [][]byte) (as writing, err error) {
+	as = decimals
+	form, after, err := splitAfter(command, rest)
+	if as.after = after; err != nil || len(form) == 0 {
+		return as, err
 	}
 	f, err := idtext.ParseForm(strings.ToLower(string(form[0])))
 	if err != nil {
-		return writing{}, calls.Input(err)
+		return as, calls.Input(err)
 	}
 	if f == idtext.Decimal {
-		return decimals, nil
+		return as, nil
 	}
 	texts, err := c.s.service.Texts(c.s.context, c.who, name, f)
-	return writing{texts: &texts}, err
+	return writing{texts: &texts, after: after}, err
+}
+
+// splitAfter splits the last arguments of a command into one at most and, if AFTER and an ID follow, that ID.
+func splitAfter(command string, rest [][]byte) (one [][]byte, after firn.ID, err error) {
+	if n := len(rest); n >= 2 && equal(rest[n-2], "after") {
+		if after, err = calls.ReadAfter(string(rest[n-1])); err != nil {
+			return nil, 0, err
+		}
+		rest = rest[:n-2]
+	}
+	if len(rest) > 1 {
+		return nil, 0, calls.Input(fmt.Errorf("the arguments of %s end with '%.40s'; want AFTER and an ID there, or "+
+			"none", command, rest[len(rest)-1]))
+	}
+	return rest, after, nil
 }
 
 // incr is INCR.
@@ -93,7 +112,7 @@ func (c *conn) incr(args [][]byte) { c.single("INCR", c.of(args[0]), c.s.numbers
 // takeID is FIRN.ID.
 func (c *conn) takeID(args [][]byte) {
 	name := c.of(args[0])
-	as, err := c.inForm(name, args[1:])
+	as, err := c.inForm("FIRN.ID", name, args[1:])
 	if err != nil {
 		c.refuse("FIRN.ID", err)
 		return
@@ -104,7 +123,7 @@ func (c *conn) takeID(args [][]byte) {
 // takeIDs is FIRN.IDS.
 func (c *conn) takeIDs(args [][]byte) {
 	name := c.of(args[0])
-	as, err := c.inForm(name, args[2:])
+	as, err := c.inForm("FIRN.IDS", name, args[2:])
 	if err != nil {
 		c.refuse("FIRN.IDS", err)
 		return
@@ -115,11 +134,17 @@ func (c *conn) takeIDs(args [][]byte) {
 // next is FIRN.NEXT.
 func (c *conn) next(args [][]byte) {
 	name := c.of(args[0])
-	if len(args) == 1 {
-		c.one("FIRN.NEXT", name, c.s.numbers())
-		return
+	count, after, err := splitAfter("FIRN.NEXT", args[1:])
+	as := c.s.numbers()
+	as.after = after
+	switch {
+	case err != nil:
+		c.refuse("FIRN.NEXT", err)
+	case len(count) == 0:
+		c.one("FIRN.NEXT", name, as)
+	default:
+		c.several("FIRN.NEXT", name, count[0], as)
 	}
-	c.several("FIRN.NEXT", name, args[1], c.s.numbers())
 }
 
 // single answers a command for one ID, and equal commands that follow and were read already.
@@ -129,7 +154,7 @@ func (c *conn) single(command, name string, as writing) {
 		c.one(command, name, as)
 		return
 	}
-	err := c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *calls.Batch) error {
+	err := c.s.service.ManyAfter(c.s.context, c.who, c.at, name, as.after, count, func(ids *calls.Batch) error {
 		write, err := as.of(ids)
 		if err != nil {
 			return err
@@ -164,8 +189,8 @@ func (c *conn) single(command, name string, as writing) {
 }
 
 func (c *conn) one(command, name string, as writing) {
-	if as.texts != nil {
-		c.oneText(command, name, as)
+	if as.texts != nil || as.after != 0 {
+		c.oneAs(command, name, as)
 		return
 	}
 	id, _, err := c.s.service.Next(c.s.context, c.who, name)
@@ -176,8 +201,9 @@ func (c *conn) one(command, name string, as writing) {
 	as.write(c, id)
 }
 
-func (c *conn) oneText(command, name string, as writing) {
-	err := c.s.service.Many(c.s.context, c.who, c.at, name, 1, func(ids *calls.Batch) error {
+// oneAs answers a command for an ID that exceeds another one, or is written in a form.
+func (c *conn) oneAs(command, name string, as writing) {
+	err := c.s.service.ManyAfter(c.s.context, c.who, c.at, name, as.after, 1, func(ids *calls.Batch) error {
 		write, err := as.of(ids)
 		if err == nil {
 			write(c, ids.Last())
@@ -196,7 +222,7 @@ func (c *conn) several(command, name string, wanted []byte, as writing) {
 		c.fail("ERR", fmt.Sprintf("count is '%.30s'; want a number from 1 to %d", wanted, calls.MaxCount))
 		return
 	}
-	err = c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *calls.Batch) error {
+	err = c.s.service.ManyAfter(c.s.context, c.who, c.at, name, as.after, count, func(ids *calls.Batch) error {
 		write, err := as.of(ids)
 		if err != nil {
 			return err

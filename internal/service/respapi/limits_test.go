@@ -182,7 +182,7 @@ func TestLargestReply(t *testing.T) {
 // limited allows one ID at a time.
 type limited struct{ *servertest.Issuer }
 
-func (l limited) FillAfter(context.Context, firn.ID, []firn.ID) error {
+func (l limited) FillAfter(context.Context, firn.ID, time.Duration, []firn.ID) error {
 	return &auth.LimitError{Rate: 1}
 }
 

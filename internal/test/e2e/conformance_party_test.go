@@ -210,6 +210,21 @@ func (p *party) send(line map[string]any, w want) {
 	}
 }
 
+// ascends is send for IDs that exceed those of all its calls before. Nothing else takes IDs of the sequencer meanwhile.
+func (p *party) ascends(line map[string]any, w want) {
+	name, _ := line["sequencer"].(string)
+	p.mu.Lock()
+	before := len(p.taken[name])
+	p.mu.Unlock()
+	p.send(line, w)
+	p.mu.Lock()
+	taken := slices.Clone(p.taken[name])
+	p.mu.Unlock()
+	if old, now := taken[:before], taken[before:]; before > 0 && len(now) > 0 && slices.Min(now) <= slices.Max(old) {
+		p.faultf("%v: %d after %d; want a greater one, whichever node answers", line, slices.Min(now), slices.Max(old))
+	}
+}
+
 func (p *party) check(line map[string]any, a answer, w want, sent time.Time) {
 	if w.Error != nil || a.Error != nil {
 		p.checkError(line, a, w.Error)

@@ -59,6 +59,7 @@ type scenario struct {
 	Name       string                    `json:"name"`
 	About      string                    `json:"about"`
 	Nodes      int                       `json:"nodes"`      // of one service, which all drivers use at the same time
+	ClocksMS   []int                     `json:"clocks_ms"`  // in place of that: how far the clock of each is off
 	Stubs      int                       `json:"stubs"`      // of each driver
 	Sequencers map[string]map[string]any `json:"sequencers"` // to create, by name, with the fields of their definitions
 	Tokens     bool                      `json:"tokens"`     // the nodes want tokens
@@ -75,6 +76,7 @@ type step struct {
 	Want    want           `json:"want"`
 	Times   int            `json:"times"`    // how often; 0: once
 	PauseMS int            `json:"pause_ms"` // after each time
+	Ascend  bool           `json:"ascend"`   // the IDs exceed all of earlier steps that say so
 	Until   *struct {      // in place of Times: until a stub has so many requests
 		Stub     int `json:"stub"`
 		Requests int `json:"requests"`
@@ -289,7 +291,7 @@ func (s scenario) play(t *testing.T, nodes *pool, drivers []*driver, args ...str
 	if open == nil {
 		open = map[string]any{}
 	}
-	if s.Nodes > 0 {
+	if s.Nodes > 0 || len(s.ClocksMS) > 0 {
 		g.serve(s, open)
 	}
 	for _, d := range drivers {
@@ -325,6 +327,9 @@ func (g *stage) serve(s scenario, open map[string]any) {
 	if s.TLS || s.Tokens || s.Sealed {
 		dir := g.t.TempDir()
 		args := []string{"--data-dir=" + filepath.Join(dir, "data")}
+		if len(s.ClocksMS) > 0 {
+			args = with(etcdtest.Start(g.t, etcdtest.Options{}))
+		}
 		if s.TLS {
 			scheme = "https"
 			files := certtest.WriteFiles(g.t, dir)
@@ -343,10 +348,17 @@ func (g *stage) serve(s scenario, open map[string]any) {
 			good := newToken(g.t, file, "--name=good", "--allow=issue", "--allow=attach", "--sequencer=orders")
 			open["token"] = map[any]string{
 				"good":  good,
+				"order": newToken(g.t, file, "--name=order", "--allow=issue", "--allow=attach", "--allow=order"),
 				"wrong": "firn_" + strings.Repeat("A", len(good)-len("firn_")),
 			}[open["token"]]
 		}
-		g.nodes = []*node{serve(g.t, "node", args...)}
+		for i, off := range s.ClocksMS {
+			g.nodes = append(g.nodes, startOff(g.t, firnSteppable, time.Duration(off)*time.Millisecond,
+				fmt.Sprint("node ", i), "", args...))
+		}
+		if len(s.ClocksMS) == 0 {
+			g.nodes = []*node{serve(g.t, "node", args...)}
+		}
 	} else {
 		g.nodes = g.pool.of(s.Nodes)
 	}
@@ -522,7 +534,11 @@ func (p *party) repeat(s step) {
 		} else if i >= max(s.Times, 1) {
 			return
 		}
-		p.send(s.Send, s.Want)
+		if s.Ascend {
+			p.ascends(s.Send, s.Want)
+		} else {
+			p.send(s.Send, s.Want)
+		}
 		time.Sleep(time.Duration(s.PauseMS) * time.Millisecond)
 	}
 }

@@ -88,7 +88,7 @@ var coarse = []mutant{
 	},
 	{
 		"a longer look-ahead means longer sleeps, not earlier ones", "wait.go",
-		"time.Duration(g.lookAhead.Load()-g.leastAhead/2)", "time.Duration(g.lookAhead.Load()/2)",
+		"time.Duration(g.reach(next, g.lead.Load())-g.leastAhead/2)", "time.Duration(g.lookAhead.Load()/2)",
 		".", "^TestALongLookAheadWakesEarlier$",
 	},
 }

@@ -1091,7 +1091,7 @@ var mutants = []mutant{
 	},
 	{
 		"IDs that are to follow others precede them", "internal/core/peer/sequencer.go",
-		"(len(ids) == 0 || ids[0] > after)", "true",
+		"if after != 0 {\n			if err := g.Advance", "if after < 0 {\n			if err := g.Advance",
 		"./internal/core/peer", "TestFillAfter",
 	},
 	{
@@ -1550,8 +1550,8 @@ var mutants = []mutant{
 	},
 	{
 		"FIRN.IDS replies with integers", "internal/service/respapi/give.go",
-		"	if len(form) == 0 {\n		return decimals, nil",
-		"	if len(form) == 0 {\n		return c.s.numbers(), nil",
+		"err != nil || len(form) == 0 {\n		return as, err",
+		"err != nil || len(form) == 0 {\n		return c.s.numbers(), err",
 		"./internal/service/respapi", "TestCommands",
 	},
 	{

@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
@@ -22,6 +23,7 @@ type Issuer struct {
 	Err       error                       // it is not ready for, until Fail is called
 
 	given atomic.Int64
+	after atomic.Int64
 	err   atomic.Pointer[error]
 }
 
@@ -55,15 +57,19 @@ func (f *Issuer) Given() int64 { return f.given.Load() }
 // Next gives the next ID.
 func (f *Issuer) Next(ctx context.Context) (firn.ID, error) {
 	var one [1]firn.ID
-	err := f.FillAfter(ctx, 0, one[:])
+	err := f.FillAfter(ctx, 0, 0, one[:])
 	return one[0], err
 }
 
-// FillAfter gives the next IDs.
-func (f *Issuer) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+// After returns the ID that those of the last call were to exceed; 0: none.
+func (f *Issuer) After() firn.ID { return firn.ID(f.after.Load()) }
+
+// FillAfter gives the next IDs, whichever they are to exceed.
+func (f *Issuer) FillAfter(ctx context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}
+	f.after.Store(int64(after))
 	next := First + firn.ID(f.given.Add(int64(len(ids)))) - firn.ID(len(ids))
 	if f.Same {
 		next = First

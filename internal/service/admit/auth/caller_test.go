@@ -144,8 +144,8 @@ func TestNilMayDoNothing(t *testing.T) {
 
 func TestRightsHaveNames(t *testing.T) {
 	for r, want := range map[Right]string{
-		Issue: "issue", Admin: "admin", All: "issue, open, attach and admin",
-		Issue | Admin: "issue and admin", 0: "Right(0)", 16: "Right(16)",
+		Issue: "issue", Admin: "admin", All: "issue, open, order, attach and admin",
+		Issue | Admin: "issue and admin", 0: "Right(0)", 64: "Right(64)",
 	} {
 		if r.String() != want {
 			t.Errorf("%d is %v, want %s", uint8(r), r, want)

@@ -121,12 +121,13 @@ public final class FirnClient implements AutoCloseable {
         calls.writeLock().unlock();
     }
 
-    /** Sends a request to a node. */
-    CompletableFuture<HttpResponse<byte[]>> send(String node, Sequencer.Query query) {
+    /** Sends a request to a node, whose IDs are to exceed another one; 0: any. */
+    CompletableFuture<HttpResponse<byte[]>> send(String node, Sequencer.Query query, long after) {
         try {
             var request = HttpRequest.newBuilder(URI.create(node + query.path()));
             request.method(query.method(), HttpRequest.BodyPublishers.noBody());
             request.header("Accept", query.key().isEmpty() ? "application/octet-stream" : "application/json");
+            if (after > 0) request.header("Firn-After", Long.toString(after));
             String bearer = token.get();
             require(bearer != null && bearer.matches("\\p{Graph}*"), "the token is null, or has a character that none has");
             if (!bearer.isEmpty()) request.header("Authorization", "Bearer " + bearer);

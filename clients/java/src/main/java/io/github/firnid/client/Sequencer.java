@@ -25,6 +25,8 @@ public final class Sequencer {
     private final Pace[] paces = Stream.generate(Pace::new).limit(18).toArray(Pace[]::new); // of 1 ID, 2, up to 4, up to 8, ...
     private final List<Route> routes; // one for each node; this object guards them and what follows
     private int turn; // which route was taken last
+    private long seen; // the greatest ID that a node gave
+    private Route seenAt; // that node; null: none
 
     Sequencer(FirnClient client, String name) {
         this.client = client;
@@ -124,6 +126,17 @@ public final class Sequencer {
         r.error = e;
     }
 
+    /** Returns the ID that those of a node are to exceed: the greatest, if another node gave that. */
+    private synchronized long follows(Route r) { return r == seenAt ? 0 : seen; }
+
+    private synchronized void saw(Route r, long[] ids) {
+        for (long id : ids) {
+            if (id <= seen) continue;
+            seen = id;
+            seenAt = r;
+        }
+    }
+
     private synchronized FirnException noAnswer(long began) {
         Stream<Exception> errors = routes.stream().map(r -> r.error != null ? r.error : new IOException(r.node + ": no answer yet"));
         return new FirnException.NoAnswer("none within " + (now() - began) / MS + " ms", errors.toList());
@@ -218,13 +231,14 @@ public final class Sequencer {
             if (route == null) return false;
             boolean hedged = !live.isEmpty();
             long asked = now();
-            var sent = client.send(route.node, query);
+            var sent = client.send(route.node, query, query.method.equals("POST") ? follows(route) : 0);
             var request = new Request(route, asked, sent);
             tried.add(route);
             live.add(request);
             sent.whenComplete((response, failure) -> {
                 var answer = Answer.read(asked, route.node, client.clusters, query, response, failure);
                 long took = now() - asked;
+                if (answer.error() == null) saw(route, answer.ids());
                 judge(route, answer.error() == null && took > bar ? slow(route, took) : answer.error(), true);
                 ended.add(Map.entry(request, answer));
                 client.hooks.attempt(route.node, name, query.count, Duration.ofNanos(took), hedged, answer.error());

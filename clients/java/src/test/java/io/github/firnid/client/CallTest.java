@@ -82,6 +82,32 @@ final class CallTest {
         }
     }
 
+    /** A node is told the greatest ID that another one gave. */
+    static void testAnotherNodeLearnsTheGreatestId() {
+        try (var a = new FakeNode(GIVES); var b = new FakeNode(GIVES); var firn = client(STILL, a, b)) {
+            var down = refuses(503, "not_ready");
+            FakeNode before = null;
+            long last = 0;
+            for (var node : List.of(a, a, b, b, a)) {
+                boolean changed = before != null && before != node;
+                before = node;
+                a.behaviour = b.behaviour = down;
+                node.behaviour = GIVES;
+                long id = firn.sequencer().next();
+                Check.equal(node.after.get(node.after.size() - 1), changed ? Long.toString(last) : "", "the ID to exceed");
+                Check.that(id > last, id + " after " + last);
+                last = id;
+            }
+            a.behaviour = down;
+            b.behaviour = says(200, pack(7), "Content-Type", "application/octet-stream");
+            firn.sequencer().next();
+            firn.sequencer().next();
+            Check.equal(b.after.get(b.after.size() - 1), Long.toString(last), "a smaller ID does not count");
+            firn.sequencer("orders").next();
+            Check.equal(b.after.get(b.after.size() - 1), "", "the ID of another sequencer");
+        }
+    }
+
     /** Those that a sequencer scatters do not ascend. */
     static void testScatteredIds() {
         try (var a = new FakeNode(says(200, pack(7, 9, 8))); var firn = client(STILL, a)) {

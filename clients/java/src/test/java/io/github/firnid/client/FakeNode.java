@@ -30,6 +30,7 @@ final class FakeNode implements AutoCloseable {
     private static final Pattern COUNT = Pattern.compile("count=(\\d+)");
     final List<String> calls = new CopyOnWriteArrayList<>(); // path and query
     final List<String> headers = new CopyOnWriteArrayList<>(); // Accept and Authorization
+    final List<String> after = new CopyOnWriteArrayList<>(); // the ID to exceed, or ""
     final AtomicInteger requests = new AtomicInteger();
     volatile Behaviour behaviour;
     private final HttpServer server;
@@ -58,6 +59,8 @@ final class FakeNode implements AutoCloseable {
         server.createContext("/", exchange -> {
             calls.add(exchange.getRequestMethod() + " " + exchange.getRequestURI());
             headers.add(exchange.getRequestHeaders().getFirst("Accept") + " " + exchange.getRequestHeaders().getFirst("Authorization"));
+            var told = exchange.getRequestHeaders().getFirst("Firn-After");
+            after.add(told == null ? "" : told);
             requests.incrementAndGet();
             String query = exchange.getRequestURI().getQuery();
             var count = COUNT.matcher(query == null ? "" : query);
