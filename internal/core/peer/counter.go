@@ -183,9 +183,16 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotReady, err)
 }
 
-// FillAfter is Fill: numbers exceed those that this member gave before, and no others.
-func (c *Counter) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
-	return c.Fill(ctx, ids)
+// FillAfter is Fill with IDs that exceed another one in strict order, where they exceed all that were given before. An
+// *AfterError is returned when they don't, since that one was never given. Otherwise numbers exceed those that this
+// member gave before, and no others.
+func (c *Counter) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
+	err := c.Fill(ctx, ids)
+	if err == nil && len(ids) > 0 && ids[0] <= after && c.definition.Order == cluster.OrderStrict {
+		err = &AfterError{After: after, Next: ids[0]}
+		clear(ids)
+	}
+	return err
 }
 
 // Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are

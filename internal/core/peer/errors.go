@@ -129,6 +129,20 @@ func (e *InUseError) Error() string {
 // Reason returns the code of the error, as docs/errors.md has it.
 func (*InUseError) Reason() string { return "refused" }
 
+// AfterError is returned when IDs in strict order are to exceed one that was never given.
+type AfterError struct {
+	After firn.ID // which was to be exceeded
+	Next  firn.ID // the next one that there was, which nobody gets now
+}
+
+func (e *AfterError) Error() string {
+	return fmt.Sprintf("after is %d, which was never given: the next ID in strict order is %d; want one that was given",
+		int64(e.After), int64(e.Next))
+}
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*AfterError) Reason() string { return "bad_request" }
+
 // kindOf returns what tells the IDs of a definition from others of the same name.
 func kindOf(d cluster.Definition) string {
 	if d.Kind == cluster.Snowflake && d.Claimed() {
