@@ -186,7 +186,7 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 // FillAfter is Fill with IDs that exceed another one in strict order, where they exceed all that were given before. An
 // *AfterError is returned when they don't, since that one was never given. Otherwise numbers exceed those that this
 // member gave before, and no others.
-func (c *Counter) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
+func (c *Counter) FillAfter(ctx context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
 	err := c.Fill(ctx, ids)
 	if err == nil && len(ids) > 0 && ids[0] <= after && c.definition.Order == cluster.OrderStrict {
 		err = &AfterError{After: after, Next: ids[0]}

@@ -69,11 +69,11 @@ func TestStrictOrder(t *testing.T) {
 			time.Sleep(time.Duration(i%5) * time.Millisecond)
 		}
 		ids := make([]firn.ID, 2)
-		if err := all[0].FillAfter(t.Context(), before, ids); err != nil || ids[0] <= before {
+		if err := all[0].FillAfter(t.Context(), before, 0, ids); err != nil || ids[0] <= before {
 			t.Errorf("%v %v after %d", ids, err, before)
 		}
 		never, _ := l.First(time.Now().Add(time.Minute))
-		if err := all[0].FillAfter(t.Context(), never, ids); reason.Of(err) != "bad_request" || ids[0] != 0 {
+		if err := all[0].FillAfter(t.Context(), never, 0, ids); reason.Of(err) != "bad_request" || ids[0] != 0 {
 			t.Errorf("%v %v after %d, which is of a minute later", ids, err, never)
 		}
 		if all[0].NodeIDs() != nil {
