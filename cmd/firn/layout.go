@@ -21,6 +21,8 @@ import (
 
 const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits
 of an ID, when its time begins and ends, and how many nodes and IDs it allows.
+Layouts are for IDs that begin with a time: for other orders, such as numbers
+without gaps, see firn sequencer create --help.
 
 A layout is a preset, or bits as time/node/sequence or
 time/datacenter/node/sequence, followed by @ and the tick if that is not 1ms.

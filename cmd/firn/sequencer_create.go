@@ -35,11 +35,18 @@ explicit, only firn sequencer attach does.
 --nodes is how many nodes can make IDs at a time, rounded up to a power of two.
 Unneeded node bits go to the sequence: fewer nodes make more IDs each.
 
-With --kind counter, the IDs are the numbers 1, 2, 3 and so on. Each node that is
-asked for some reserves a block of them. With --dated, they begin with a date:
-20261126000123 is number 123 of 26 November 2026. Of the flags for IDs, a
-counter takes only --order, --after, --max, --dated, --digits, --zone and
---prefix.
+Which order do you need?
+
+  by time                       the default: the IDs of one node ascend, those of
+                                several as well as their clocks agree
+  1, 2, 3, with few gaps        --kind counter
+  a date first: 20261126000123  --kind counter --dated day
+  as the calls came             --order strict, also with --kind counter
+  none: keys for shards         --scattered
+
+Of the flags for IDs, a counter takes only --order, --after, --max, --dated,
+--digits, --zone and --prefix. Each node that is asked for its numbers reserves a
+block of them.
 
 With --order strict, an ID is greater than all that anybody was given before the
 call began, whatever nodes and clocks do. Each answer waits for the store. The

@@ -65,6 +65,24 @@ func TestVerbs(t *testing.T) {
 	p.verb("#sheet", "destroy", "Destroy")
 	p.enter("#sure-confirm", "invoices"+kb.Enter)
 	p.wait(`$("[data-name=invoices]")`, "null")
+	for _, name := range []string{"receipts", "events"} {
+		ids := map[string]string{"receipts": "counter", "events": "events"}[name]
+		p.verb(".sequencers", "create", "Create a sequencer")
+		p.js(`($("#sure-ids").value = "` + ids + `", $("#sure form").dispatchEvent(new Event("input")))`)
+		if name == "receipts" {
+			p.wait(`$("#sure-zone").getClientRects().length`, "0")
+			p.js(`($("#sure-dated").value = "day", $("#sure form").dispatchEvent(new Event("input")))`)
+			p.wait(`$("#sure-max").getClientRects().length`, "0")
+			p.enter("#sure-zone", "Europe/Berlin")
+		}
+		p.enter("#sure-name", name+kb.Enter)
+		p.wait(`$("#sure").open`, "false")
+		p.click("[data-name=" + name + "]")
+	}
+	p.waitFor(`text("#sheet .facts").includes("orderstrict: each is above all that were given")`)
+	p.waitFor(`text("#sheet .facts").includes("layout41 / 0 / 22 bits")`)
+	p.click("[data-name=receipts]")
+	p.waitFor(`text("#sheet .facts").includes("datedday in Europe/Berlin, then 6 digits")`)
 	p.click("[data-name=orders]")
 
 	p.verb("#sheet", "attach", "Attach this node")

@@ -13,9 +13,15 @@ const allocationOf = ({ kind, much }) => (kind === "all" ? { kind } : { kind, [k
 const type = (word) => ({ name: "confirm", label: `Type ${word} to confirm`, word });
 
 // The kinds of sequencers that are created, and what each has that others have not.
-const sequencerKinds = [["snowflake", "snowflakes: a time, a node ID and a sequence"], ["counter", "a counter: 1, 2, 3 and so on"], ["strict", "a counter in strict order: ascending over all nodes"]];
+const sequencerKinds = [["snowflake", "snowflakes: a time, a node ID and a sequence"], ["events", "in strict order: a time and a sequence"], ["counter", "a counter: 1, 2, 3 and so on"], ["strict", "a counter in strict order: ascending over all nodes"]];
+const isCounting = (v) => v.ids === "counter" || v.ids === "strict";
 const ofSnowflakes = (fields) => fields.map((f) => ({ ...f, when: (v) => v.ids === "snowflake" }));
-const ofCounters = (fields) => fields.map((f) => ({ ...f, when: (v) => v.ids !== "snowflake" }));
+const ofCounters = (fields) => fields.map((f) => ({ ...f, when: (v) => isCounting(v) && (f.name !== "max" || !v.dated) && (f.name === "max" || f.name === "dated" || v.dated) }));
+const definitionOf = (v) => ({
+  ...(v.ids === "snowflake" && { ...(v.nodes && { nodes: Number(v.nodes) }), allocation: allocationOf(v), ...(v.scattered && { scattered: true }) }),
+  ...(isCounting(v) ? { kind: "counter", ...(v.dated ? { dated: v.dated, digits: Number(v.digits), ...(v.zone && { zone: v.zone }) } : v.max && { max: v.max }) } : { layout: v.layout }),
+  ...((v.ids === "strict" || v.ids === "events") && { order: "strict" }),
+});
 
 // Of each verb: the name of its button, what will happen, the fields to fill in, and the call. Destructive ones want a word
 // to be typed. A field may say when there is one, by what others have.
@@ -25,19 +31,22 @@ const forCluster = {
     fields: [
       { name: "name", label: "Name" },
       { name: "ids", label: "IDs", options: sequencerKinds, value: "snowflake" },
+      { name: "layout", label: "Layout; its IDs in JavaScript", options: Object.entries(model.layouts).map(([name, q]) => [name, `${name}; ${inJavaScript(layoutOf(q))}`]), value: "default", when: (v) => !isCounting(v) },
       ...ofSnowflakes([
-        { name: "layout", label: "Layout; its IDs in JavaScript", options: Object.entries(model.layouts).map(([name, q]) => [name, `${name}; ${inJavaScript(layoutOf(q))}`]), value: "default" },
         { name: "nodes", label: "Nodes; empty: all of the layout", type: "number", min: 1, optional: true },
         ...allocation(),
       ]),
-      ...ofCounters([{ name: "max", label: "Greatest number; empty: 9223372036854775807", optional: true }]),
+      ...ofCounters([
+        { name: "dated", label: "Its numbers begin with", options: [["", "1"], ["day", "the day: 20261126000001"], ["month", "the month: 202611000001"], ["year", "the year: 2026000001"]], value: "", optional: true },
+        { name: "digits", label: "Digits after the date", type: "number", min: 1, value: 6 },
+        { name: "zone", label: "Time zone of the date, such as Europe/Berlin; empty: UTC", optional: true },
+        { name: "max", label: "Greatest number; empty: 9223372036854775807", optional: true },
+      ]),
       { name: "prefix", label: "Prefix of its IDs as text; empty: none", optional: true },
       ...ofSnowflakes([{ name: "scattered", label: "As keys its IDs", options: [["", "sort by time"], ["yes", "are scattered over all ranges"]], value: "", optional: true }]),
     ],
     call: (v) => ["POST", "/api/v1/sequencers", {
-      name: v.name, ...(v.prefix && { prefix: v.prefix }), ...(v.ids === "snowflake"
-        ? { layout: v.layout, ...(v.nodes && { nodes: Number(v.nodes) }), allocation: allocationOf(v), ...(v.scattered && { scattered: true }) }
-        : { kind: "counter", ...(v.max && { max: v.max }), ...(v.ids === "strict" && { order: "strict" }) }),
+      name: v.name, ...(v.prefix && { prefix: v.prefix }), ...definitionOf(v),
     }],
   })],
   policy: ["Share the cluster out", ({ model }) => ({
