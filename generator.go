@@ -34,8 +34,9 @@ const (
 // Generator makes the IDs of one node. Its state is one word: the place (tick and sequence)
 // that comes next. There is one rule: the next ID is at the greater of that place and the
 // beginning of the clock's tick, and must not lie in the future of the clock, unless Advance
-// has moved it there, nor beyond the bound. So a clock that stepped back, an exhausted sequence (the count carries into the
-// next tick) and a floor in the future are the same condition with the same answer: wait.
+// has moved it there, nor beyond the bound. So a clock that stepped back, an exhausted
+// sequence (the count carries into the next tick) and a floor in the future are the same
+// condition with the same answer: wait.
 //
 // NewGenerator makes a Generator; the zero value does not work. It is safe for concurrent
 // use. IDs that one goroutine takes ascend.
@@ -55,7 +56,8 @@ type Generator struct {
 	// lookAhead is in nanoseconds, from leastAhead to mostAhead.
 	lookAhead atomic.Uint64
 
-	// lead is by how many nanoseconds more IDs may run ahead since Advance; it shrinks. Guarded by mu, but for reading.
+	// lead is by how many nanoseconds more IDs may run ahead since Advance; it shrinks. It
+	// is written under mu.
 	lead atomic.Uint64
 
 	clock        Clock

@@ -319,7 +319,8 @@ func TestFillAfter(t *testing.T) {
 		var last firn.ID
 		ids, under := make([]firn.ID, 3000), map[int64]bool{}
 		for i := range 100 {
-			if err := s.FillAfter(t.Context(), last, MaxAhead, ids); err != nil || ids[0] <= last || !slices.IsSorted(ids) {
+			err := s.FillAfter(t.Context(), last, MaxAhead, ids)
+			if err != nil || ids[0] <= last || !slices.IsSorted(ids) {
 				t.Fatalf("%v: %d after %d", err, ids[0], last)
 			}
 			last = ids[len(ids)-1]

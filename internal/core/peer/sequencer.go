@@ -216,7 +216,8 @@ func isTooFar(err error) bool {
 	return ok
 }
 
-// Ahead returns how far IDs are ahead of the clock, see firn.Generator.Ahead: of several node IDs those of the furthest.
+// Ahead returns how far IDs are ahead of the clock, see firn.Generator.Ahead: of several node IDs those that are the
+// furthest.
 func (s *Sequencer) Ahead() (most time.Duration) {
 	for _, g := range s.status.Load().generators {
 		most = max(most, g.Ahead())

@@ -50,8 +50,8 @@ func TestWhoMayMoveIDTime(t *testing.T) {
 		},
 		{
 			anyone(t), 11 * second, 20 * second, codes.BadRequest,
-			"after lies 11s ahead of this node's clock; it may lie at most 1s ahead: want an ID that this sequencer has " +
-				"made",
+			"after lies 11s ahead of this node's clock; it may lie at most 1s ahead: want an ID that this " +
+				"sequencer has made",
 		},
 		{withOrder(t), 10 * second, 20 * second, "", ""},
 		{
@@ -61,8 +61,8 @@ func TestWhoMayMoveIDTime(t *testing.T) {
 		},
 		{
 			withOrder(t), 5 * second, 3 * second, codes.Clock,
-			"after lies 5s ahead of this node's clock; it may lie at most 3s ahead now, up to this node's horizon; try " +
-				"another server",
+			"after lies 5s ahead of this node's clock; it may lie at most 3s ahead now, up to this node's horizon; " +
+				"try another server",
 		},
 	} {
 		m := &limited{ahead: c.ahead, horizon: c.horizon, definition: cluster.Define(firn.Default)}

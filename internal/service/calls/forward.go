@@ -126,8 +126,8 @@ func (e *elsewhere) Next(ctx context.Context) (firn.ID, error) {
 	return ids[0], err
 }
 
-// FillAfter implements Issuer. The other node judges by the caller's token how far ahead it may move ID time. One that is
-// older than such calls is asked until its clock is there.
+// FillAfter implements Issuer. The other node judges by the caller's token how far ahead it may move ID time. One that
+// is older than such calls is asked until its clock is there.
 func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
 	made := func(id firn.ID) firn.ID {
 		if e.Definition().Scattered {

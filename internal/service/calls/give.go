@@ -55,7 +55,9 @@ func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name stri
 		return err
 	}
 	defer end()
-	c := call{turns: &s.turns, caller: partyOf(who, at), name: name, after: after, most: mostAhead(who, name), wants: count}
+	c := call{
+		turns: &s.turns, caller: partyOf(who, at), name: name, after: after, most: mostAhead(who, name), wants: count,
+	}
 	if c.release, err = s.hold(ctx, within, c.caller, at, answerSize(count)); err != nil {
 		return err
 	}

@@ -34,9 +34,9 @@ func madeBy(w http.ResponseWriter, member string) {
 // Forwarded is the header of a call for IDs that comes from another node, which has none: this one asks no third.
 const Forwarded = "Firn-Forwarded"
 
-// After is the header of a call with the ID that those of the answer are to exceed, as the parameter "after" is: for other
-// nodes and for clients, since older nodes ignore it, and refuse the parameter. Unless it comes from another node, it is
-// ignored where no answer can exceed the ID: a client can't help which IDs it has seen.
+// After is the header of a call with the ID that those of the answer are to exceed, as the parameter "after" is: for
+// other nodes and for clients, since older nodes ignore it, and refuse the parameter. Unless it comes from another node,
+// it is ignored where no answer can exceed the ID: a client can't help which IDs it has seen.
 const After = "Firn-After"
 
 func contextOf(r *http.Request) context.Context {

@@ -103,12 +103,17 @@ func TestCommands(t *testing.T) {
 		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},
 		{
 			"FIRN.IDS default",
-			"-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count [form] [AFTER id]", "",
+			"-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count [form] " +
+				"[AFTER id]",
+			"",
 		},
 		{"FIRN.ID default AFTER 77", `"` + id + `"`, ""},
 		{"FIRN.IDS default 1 AFTER 77", `["` + id + `"]`, ""},
 		{"FIRN.IDS default 1 base62 after 77", `["1NAOLcol8qW"]`, ""},
-		{"FIRN.ID default AFTER 7x", "-ERR after: \"7x\" is not a decimal ID: it has 'x' at byte 1; want only 0123456789", ""},
+		{
+			"FIRN.ID default AFTER 7x",
+			"-ERR after: \"7x\" is not a decimal ID: it has 'x' at byte 1; want only 0123456789", "",
+		},
 		{
 			"FIRN.ID default base62 AFTER",
 			"-ERR the arguments of FIRN.ID end with 'AFTER'; want AFTER and an ID there, or none", "",

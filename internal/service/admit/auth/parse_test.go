@@ -126,10 +126,14 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- allow: issue", `line 1: allow: it is "issue"` + wantTexts},
 		{"- allow: []", "line 1: allow: it is an empty list" + wantTexts},
 		{"- allow: {issue: true}", "line 1: allow: it is a mapping" + wantTexts},
-		{"- allow:\n  - issue\n  - all", `line 3: allow: "all" is not a right; want issue, open, order, attach or admin`},
+		{
+			"- allow:\n  - issue\n  - all",
+			`line 3: allow: "all" is not a right; want issue, open, order, attach or admin`,
+		},
 		{
 			"- allow: [" + secret + "]",
-			"line 1: allow: text of 48 bytes (not shown, as it may be a secret) is not a right; want issue, open, order, " +
+			"line 1: allow: text of 48 bytes (not shown, as it may be a secret) is not a right; want issue, open, " +
+				"order, " +
 				"attach or admin",
 		},
 		{"- allow:\n  - issue\n  - issue", `line 3: allow: "issue" is already given on line 2; want it once`},
