@@ -45,8 +45,9 @@ func (c *counters) list() []*Counter {
 func (p *player) tellCounters() {
 	for _, c := range p.counters.list() {
 		q, ok := p.value.Sequencer(c.name)
-		switch created := c.created.Load(); {
-		case created == 0 && ok && c.adopt(q):
+		adopted := ok && c.adopt(q)
+		switch created := c.created.Load(); { // after that: createAgain may adopt it at the same time
+		case adopted:
 			c.poke()
 		case created == 0 && !ok && c.ensured: // it is created again
 		case !ok && created <= p.value.Position(), ok && q.Created() > created:
