@@ -101,8 +101,8 @@ func TestBrokenProofsAreFound(t *testing.T) {
 			"Error:",
 		},
 		{
-			"an answer to a former claim is taken for one to the last", "(forall y, sent w y -> stamp y <> s) ->", "True ->",
-			"Error:",
+			"an answer to a former claim is taken for one to the last",
+			"(forall y, sent w y -> stamp y <> s) ->", "True ->", "Error:",
 		},
 		{"an owner takes a block twice", "known (owners w o) <> now_at w ->", "True ->", "Error:"},
 		{
@@ -112,8 +112,8 @@ func TestBrokenProofsAreFound(t *testing.T) {
 		{"an owner gives back what it still gives", "ended a = true -> t <=", "True -> t <=", "Error:"},
 		{
 			"an owner gives back again what it may have given back",
-			"(forall x, sent w x -> writer x = o -> from x = to x -> expects x = known a \\/ refused w x) ->", "True ->",
-			"Error:",
+			"(forall x, sent w x -> writer x = o -> from x = to x -> expects x = known a \\/ refused w x) ->",
+			"True ->", "Error:",
 		},
 		{"a lemma is admitted", sound, unsound + "Admitted.", "must not rest on"},
 		{"an axiom", "Definition name := nat.", "Axiom easy : False.", "must not rest on"},
