@@ -2,7 +2,8 @@
 
    Fence.v says how to read this. Here too, there is no clock, lease or session, and owners are as many as you like. Dates
    and times only choose how far above all reserved numbers a block begins (counter.Rule). The store keeps what it has
-   committed: there is no loss in this model, nor a copy of a process. *)
+   committed: there is no loss in this model, nor a copy of a process. An owner may do without any step: it need not take
+   what it finds, nor give what it has (as after counter.Queue.Stop). *)
 
 From Coq Require Import Arith Lia Bool.
 
@@ -29,15 +30,15 @@ Record owner := Owner {
 
 Record world := World {
   (* The store. *)
-  now_at   : version;                (* the version that the key has now *)
+  now_at   : version;                 (* the version that the key has now *)
   written  : version -> option write; (* what was written under each version *)
-  block_of : number -> version;      (* the version of the block that a number is in; 0: none. No step depends on it. *)
+  block_of : number -> version;       (* the version of the block that a number is in; 0: none. No step depends on it. *)
   (* The network. *)
-  sent     : write -> Prop;          (* what was ever sent; each may reach the store at any time, or never *)
+  sent     : write -> Prop;           (* what was ever sent; each may reach the store at any time, or never *)
   (* The owners and their callers. *)
   owners   : name -> owner;
-  asks     : call -> option name;    (* whom a call asks, once it has begun *)
-  before   : call -> number -> Prop; (* what any owners' calls had got before it began *)
+  asks     : call -> option name;     (* whom a call asks, once it has begun *)
+  before   : call -> number -> Prop;  (* what any owners' calls had got before it began *)
   got      : call -> option number }.
 
 (* The greatest reserved number: counter.Record.Last. *)
