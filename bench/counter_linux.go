@@ -72,8 +72,8 @@ func compareCounters(ctx context.Context, s settings, on *starter, t *table) err
 	add := func(name, address string, connect func(string, int) (load.Connection, error)) {
 		c.rivals = append(c.rivals, &rival{process: self, name: name, address: address, ask: overLoad(1, connect)})
 	}
-	for _, strict := range []bool{false, true} {
-		name, order := "blocks", cluster.OrderNode
+	for _, order := range []cluster.Order{cluster.OrderNode, cluster.OrderStrict} {
+		name := map[cluster.Order]string{cluster.OrderNode: "blocks", cluster.OrderStrict: "strict"}[order]
 		give := on.counters(ctx, url, name, cluster.Definition{Kind: cluster.Counter, Order: order}, 2)
 		add("firn, "+name, "", give[:1].connect)
 		add("firn, "+name+", two nodes", "", give.connect)

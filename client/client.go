@@ -11,10 +11,10 @@
 //
 // With [WithPrefetch] the client fetches IDs in batches and returns them from memory, none older than a chosen age.
 //
-// The IDs of one answer ascend, and so do those of calls one after the other: the client tells a node the greatest ID that
-// another one gave. A node whose clock is more than a second behind that refuses, and another one is asked, unless the
-// token has the right "order", which allows 10 s. Calls at one time, texts that nodes write, counters and scattered IDs
-// have no such order.
+// The IDs of one answer ascend, and so do those of calls one after the other: the client tells a node the greatest ID
+// that another one gave. A node whose clock is more than a second behind that refuses, and another one is asked, unless
+// the token has the right "order", which allows 10 s. Calls at one time, texts that nodes write, counters and scattered
+// IDs have no such order.
 //
 // A process that makes IDs itself uses package member instead.
 package client

@@ -18,10 +18,10 @@ type Counter peer.Counter
 // anybody was given before Next was called, and else not. It waits for the store if there is no number in memory, which
 // in strict order there never is, until ctx ends.
 //
-// ErrNotReady is returned while there is none. It wraps an *ExhaustedError when there are no more, or none until another
-// date, an *AheadError while others have numbers of a later time than this clock's, a *LostError after
-// the store has lost data, until an operator resumes the counter, ErrDestroyed when it was destroyed, and ErrDetached
-// after Detach.
+// ErrNotReady is returned while there is none. It wraps an *ExhaustedError when there are no more, or none until
+// another date, an *AheadError while others have numbers of a later time than this clock's, a *LostError after the
+// store has lost data, until an operator resumes the counter, ErrDestroyed when it was destroyed, and ErrDetached after
+// Detach.
 func (c *Counter) Next(ctx context.Context) (firn.ID, error) { return c.peer().Next(ctx) }
 
 // Fill fills numbers with the next ones in ascending order: consecutive ones unless another member has reserved some

@@ -114,8 +114,8 @@ func (d Dated) At(at time.Time, where *time.Location) (first, last firn.ID, unti
 
 func (d Dated) each() firn.ID { return firn.ID(math.Pow10(d.Digits)) }
 
-// Split takes a number apart: the instant at which its date begins, how that is written, and the number in it. False: it
-// is no number of the counter.
+// Split takes a number apart: the instant at which its date begins, how that is written, and the number in it. False:
+// it is no number of the counter.
 func (d Dated) Split(id firn.ID, where *time.Location) (from time.Time, date string, number int64, ok bool) {
 	layout := [...]string{"", "20060102", "200601", "2006"}[d.Every]
 	digits := fmt.Sprintf("%0*d", len(layout), int64(id/d.each()))

@@ -180,8 +180,8 @@ func (d Definition) Above(id firn.ID) (time.Time, error) {
 const MinLifetimeLeft = 365 * 24 * time.Hour
 
 // Check checks whether a sequencer created at now could make IDs. An error is returned when the definition is
-// invalid, its zone is not known here, its epoch has not come or its lifetime has ended. The warning says that the lifetime ends within a
-// year, or is empty.
+// invalid, its zone is not known here, its epoch has not come or its lifetime has ended. The warning says that the
+// lifetime ends within a year, or is empty.
 func (d Definition) Check(now time.Time) (warning string, err error) {
 	if err := d.Validate(); err != nil {
 		return "", err
@@ -353,8 +353,8 @@ func (d *duration) UnmarshalText(text []byte) error {
 }
 
 // MarshalJSON writes every field, except those whose zero value is the default: kind, order, after, max,
-// dated, digits, zone, attach, window, prefix, scattered and random_start, and except those that have no meaning. So a program that does not know one of
-// these reads the definitions that do not need it.
+// dated, digits, zone, attach, window, prefix, scattered and random_start, and except those that have no meaning. So a
+// program that does not know one of these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	fields := definitionJSON{
 		Kind: d.Kind, Order: d.Order, After: d.After, Max: d.Max, Dated: d.Dated.Every, Digits: d.Dated.Digits,
@@ -406,8 +406,9 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	l := &d.Layout
 	fields := definitionJSON{
 		Allocation: &d.Allocation, Epoch: &l.Epoch, Tick: &tick, TimeBits: &l.TimeBits,
-		DatacenterBits: &l.DatacenterBits, NodeBits: &l.NodeBits, SequenceBits: &l.SequenceBits, NodeLowest: &l.NodeLowest,
-		Window: (*duration)(&d.Window),
+		DatacenterBits: &l.DatacenterBits, NodeBits: &l.NodeBits, SequenceBits: &l.SequenceBits,
+		NodeLowest: &l.NodeLowest,
+		Window:     (*duration)(&d.Window),
 	}
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()

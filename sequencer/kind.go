@@ -53,7 +53,8 @@ func (d Definition) validateCounter() error {
 	case d.Max < 0:
 		return fmt.Errorf("a counter to at most %d; want 1 or more, or 0 for %d", int64(d.Max), int64(firn.MaxID))
 	case d.Max != 0 && d.Dated != (Dated{}):
-		return fmt.Errorf("a counter to at most %d that is dated; want one of the two: the digits say how many numbers a "+
+		return fmt.Errorf("a counter to at most %d that is dated; want one of the two: the digits say how many "+
+			"numbers a "+
 			"date has", int64(d.Max))
 	case d.Last() <= d.After:
 		return fmt.Errorf("a counter after %d to at most %d; want a greater maximum", int64(d.After), int64(d.Last()))

@@ -85,7 +85,8 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 
 func TestErrorsOfKindsNameTheValue(t *testing.T) {
 	const noMax = "a maximum of 9 in a sequencer of the kind snowflake; only a counter has one"
-	const only = " in a counter; want only after, max, order, prefix, dated, digits and zone: its numbers have no layout and no node ID"
+	const only = " in a counter; want only after, max, order, prefix, dated, digits and zone: its numbers have no " +
+		"layout and no node ID"
 	for text, why := range map[string]string{
 		`{"kind":"count"}`:                                           `the kind "count"; want snowflake or counter`,
 		`{"max":"9"}`:                                                noMax,

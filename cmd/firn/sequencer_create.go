@@ -115,7 +115,8 @@ func (p *program) createCommand() *cobra.Command {
 	setting.Add(flags, &o.max, "max", "number", "",
 		"the greatest number of a counter (default: 9223372036854775807)", parseMax)
 	setting.Add(flags, &o.order, "order", "order", "node",
-		"what their order says: node, the IDs of one node ascend, and others\nas well as clocks agree; or strict, a later call gets a greater ID,\n"+
+		"what their order says: node, the IDs of one node ascend, and others\n"+
+			"as well as clocks agree; or strict, a later call gets a greater ID,\n"+
 			"and each answer waits for the store", parseIDOrder)
 	setting.Add(flags, &o.dated.Every, "dated", "date", "",
 		"begin the numbers of a counter with a date that changes each day,\nmonth or year", parseEvery)
@@ -194,15 +195,18 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 		return nil
 	}
 	for _, name := range []string{
-		"nodes", "allocation", "node-lowest", "attach", "window", "scattered", "random-start", "layout", "epoch", "tick",
+		"nodes", "allocation", "node-lowest", "attach", "window", "scattered", "random-start", "layout",
+		"epoch", "tick",
 	} {
 		switch {
 		case !flags.Changed(name):
 		case o.kind == cluster.Counter:
-			return usagef("--%s does not go with --kind counter; a counter takes only --order, --after, --max, --dated, "+
+			return usagef("--%s does not go with --kind counter; a counter takes only --order, --after, --max, "+
+				"--dated, "+
 				"--digits, --zone and --prefix", name)
 		case name != "layout" && name != "epoch" && name != "tick":
-			return usagef("--%s does not go with --order strict, whose IDs have no node ID; want only --layout, --epoch, "+
+			return usagef("--%s does not go with --order strict, whose IDs have no node ID; want only --layout, "+
+				"--epoch, "+
 				"--tick, --after and --prefix", name)
 		}
 	}

@@ -72,7 +72,8 @@ func (p *program) tokenCommand() *cobra.Command {
 			"(make a server take a node ID of a sequencer) or admin (manage\n"+
 			"sequencers and the cluster); repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow",
-		cobra.FixedCompletions([]string{"issue", "open", "order", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
+		cobra.FixedCompletions([]string{"issue", "open", "order", "attach", "admin"},
+			cobra.ShellCompDirectiveNoFileComp)))
 	addTexts(flags, &e.Sequencers, "sequencer", "pattern",
 		"a sequencer that the token is for, or a pattern such as orders-*;\n"+
 			"repeat it for several (default: all sequencers)", auth.CheckPattern)

@@ -50,8 +50,8 @@ func (f *follower) read(t *testing.T) (items []string) {
 	}
 }
 
-// What docs/databases.md says of pages: a program that follows a table by IDs misses rows, one that follows transactions
-// reads each row once.
+// What docs/databases.md says of pages: a program that follows a table by IDs misses rows, one that follows
+// transactions reads each row once.
 func TestPages(t *testing.T) {
 	testenv.Slow(t)
 	t.Cleanup(dbtest.RemoveTemplates)
@@ -95,7 +95,8 @@ func TestPages(t *testing.T) {
 	}, id firn.ID, item string,
 	) {
 		t.Helper()
-		if _, err := into.ExecContext(t.Context(), "INSERT INTO orders (id, item) VALUES ($1, $2)", id, item); err != nil {
+		if _, err := into.ExecContext(t.Context(), "INSERT INTO orders (id, item) VALUES ($1, $2)", id,
+			item); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +164,9 @@ func TestPages(t *testing.T) {
 			if want := append(want, strings.Fields(tt.reads)...); !slices.Equal(gotTx, want) {
 				t.Errorf("by transactions it reads %q, want %q", gotTx, want)
 			}
-			missed := slices.DeleteFunc(strings.Fields(tt.reads), func(s string) bool { return slices.Contains(gotID, s) })
+			missed := slices.DeleteFunc(strings.Fields(tt.reads), func(s string) bool {
+				return slices.Contains(gotID, s)
+			})
 			if got := strings.Join(missed, " "); got != tt.misses {
 				t.Errorf("by IDs it misses %q, want %q", got, tt.misses)
 			}

@@ -36,7 +36,8 @@ type AheadError struct {
 }
 
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("the number %d is reserved, and this machine's clock allows none above %d yet: one of two clocks "+
+	return fmt.Sprintf("the number %d is reserved, and this machine's clock allows none above %d yet: one of two "+
+		"clocks "+
 		"is wrong by more than %v", e.Reserved, e.Last, Tolerance)
 }
 
@@ -50,7 +51,8 @@ type SmallerError struct {
 }
 
 func (e *SmallerError) Error() string {
-	return fmt.Sprintf("its numbers would have to exceed %d, and those of the present time end at %d; want another name, "+
+	return fmt.Sprintf("its numbers would have to exceed %d, and those of the present time end at %d; want "+
+		"another name, "+
 		"or a date or layout whose numbers are greater", e.After, e.Last)
 }
 

@@ -34,7 +34,10 @@ type Rule struct {
 // present tick, or the next ones that nobody has reserved, until Tolerance. An error is returned when this machine does
 // not know the zone.
 func RuleOf(d sequencer.Definition) (Rule, error) {
-	r := Rule{strict: d.Order == sequencer.OrderStrict, timed: d.Kind != sequencer.Counter || d.Dated != (sequencer.Dated{})}
+	r := Rule{
+		strict: d.Order == sequencer.OrderStrict,
+		timed:  d.Kind != sequencer.Counter || d.Dated != (sequencer.Dated{}),
+	}
 	switch {
 	case d.Dated != (sequencer.Dated{}):
 		where, err := d.Dated.Location()

@@ -45,14 +45,20 @@ func TestLimitsOfADate(t *testing.T) {
 			t.Errorf("at %v after %d: %v, want %v", c.now, c.reserved, have, c.want)
 		}
 	}
-	if _, err := RuleOf(sequencer.Definition{Kind: sequencer.Counter, Dated: sequencer.Dated{Zone: "Europe/Brelin"}}); err == nil ||
+	if _, err := RuleOf(sequencer.Definition{
+		Kind:  sequencer.Counter,
+		Dated: sequencer.Dated{Zone: "Europe/Brelin"},
+	}); err == nil ||
 		err.Error() != `the zone "Europe/Brelin" is not known; want a name of the IANA database such as Europe/Berlin` {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestLimitsOfATime(t *testing.T) {
-	l := firn.Layout{Epoch: at(t, "2026-01-01T00:00:00Z"), Tick: time.Millisecond, TimeBits: 20, NodeBits: 3, SequenceBits: 2}
+	l := firn.Layout{
+		Epoch: at(t, "2026-01-01T00:00:00Z"), Tick: time.Millisecond, TimeBits: 20, NodeBits: 3,
+		SequenceBits: 2,
+	}
 	rule, err := RuleOf(sequencer.Definition{Order: sequencer.OrderStrict, Layout: l, After: 70})
 	if err != nil {
 		t.Fatal(err)
@@ -65,8 +71,16 @@ func TestLimitsOfATime(t *testing.T) {
 		untilStart bool
 	}{
 		{time.Millisecond, Limits{70, (1+tolerance)<<5 + 31, l.Epoch.Add(time.Millisecond + Tolerance)}, false},
-		{3*time.Millisecond - 1, Limits{70, (2+tolerance)<<5 + 31, l.Epoch.Add(3*time.Millisecond - 1 + Tolerance)}, false},
-		{3 * time.Millisecond, Limits{3<<5 - 1, (3+tolerance)<<5 + 31, l.Epoch.Add(3*time.Millisecond + Tolerance)}, false},
+		{
+			3*time.Millisecond - 1,
+			Limits{70, (2+tolerance)<<5 + 31, l.Epoch.Add(3*time.Millisecond - 1 + Tolerance)},
+			false,
+		},
+		{
+			3 * time.Millisecond,
+			Limits{3<<5 - 1, (3+tolerance)<<5 + 31, l.Epoch.Add(3*time.Millisecond + Tolerance)},
+			false,
+		},
 		{-1, Limits{0, -1, l.Epoch}, true},
 		{l.Lifetime().Sub(l.Epoch) - 1, Limits{end<<5 - 1, end<<5 + 31, time.Time{}}, false},
 		{time.Hour, Limits{time.Hour.Milliseconds()<<5 - 1, end<<5 + 31, time.Time{}}, false},
@@ -121,7 +135,8 @@ func TestDatedNumbers(t *testing.T) {
 		}
 		err := a.Claim(t.Context())
 		if e, ok := errors.AsType[*ExhaustedError](err); !ok || e.Last != 20000102999 ||
-			e.Error() != "the numbers end at 20000102999 until 2000-01-03T00:00:00+01:00, and fewer are left than were asked for" {
+			e.Error() != "the numbers end at 20000102999 until 2000-01-03T00:00:00+01:00, and fewer are left than "+
+				"were asked for" {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(24 * time.Hour)

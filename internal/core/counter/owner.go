@@ -89,10 +89,10 @@ var backoff = retry.Backoff{First: 5 * time.Millisecond, Max: time.Second}
 // Claim claims a block of a size that follows the rate, unless there is one after the present one that callers have not
 // begun. Guards are conditions of that claim.
 //
-// An *ExhaustedError or *AheadError is returned when there are no more numbers, a *LostError after the store has lost data and until
-// an operator resumes the counter, store.ErrRolledBack when the owner finds that out itself, which the caller then
-// tells by Tell and Told, and ErrClosed when a guard no longer holds. Other errors are those of the store, after which
-// the caller claims again soon, and that of ctx.
+// An *ExhaustedError or *AheadError is returned when there are no more numbers, a *LostError after the store has lost
+// data and until an operator resumes the counter, store.ErrRolledBack when the owner finds that out itself, which the
+// caller then tells by Tell and Told, and ErrClosed when a guard no longer holds. Other errors are those of the store,
+// after which the caller claims again soon, and that of ctx.
 func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 	if err := o.lock(ctx); err != nil {
 		return err

@@ -288,5 +288,6 @@ func TestAStrictNumberIsNotForWhoComesLater(t *testing.T) {
 }
 
 func strictRule(t *testing.T) Rule {
-	return (&place{T: t, Definition: sequencer.Definition{Kind: sequencer.Counter, Order: sequencer.OrderStrict}}).rule()
+	return (&place{T: t, Definition: sequencer.Definition{Kind: sequencer.Counter, Order: sequencer.OrderStrict}}).
+		rule()
 }

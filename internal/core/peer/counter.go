@@ -127,8 +127,8 @@ func (c *Counter) Counting() Counting {
 	}
 }
 
-// Rival returns the member to which this one leaves a sequencer in strict order: the one that claimed last, if its ID is
-// the smaller one of the two, so that neither waits for the other; empty: it gives IDs itself.
+// Rival returns the member to which this one leaves a sequencer in strict order: the one that claimed last, if its ID
+// is the smaller one of the two, so that neither waits for the other; empty: it gives IDs itself.
 func (c *Counter) Rival() string {
 	if c.definition.Order != cluster.OrderStrict {
 		return ""

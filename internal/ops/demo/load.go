@@ -63,7 +63,10 @@ var others = []struct {
 	definition cluster.Definition
 }{
 	{"invoices", cluster.Definition{Kind: cluster.Counter}},
-	{"receipts", cluster.Definition{Kind: cluster.Counter, Dated: sequencer.Dated{Every: sequencer.EveryDay, Digits: 6}}},
+	{
+		"receipts",
+		cluster.Definition{Kind: cluster.Counter, Dated: sequencer.Dated{Every: sequencer.EveryDay, Digits: 6}},
+	},
 	{"events", cluster.Definition{Order: cluster.OrderStrict, Layout: firn.Default}},
 }
 
@@ -155,7 +158,8 @@ type Counts struct {
 	PerSecond  float64 `json:"ids_per_second"`
 	Errors     int64   `json:"errors"`     // calls without IDs
 	Duplicates int64   `json:"duplicates"` // IDs that came again
-	Disorder   int64   `json:"disorder"`   // IDs not above one of the same node, or in strict order any, that came before their call began
+	// IDs not above one of the same node, or in strict order any, that came before their call began
+	Disorder int64 `json:"disorder"`
 }
 
 // String returns the counts for people.

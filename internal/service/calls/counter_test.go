@@ -150,10 +150,11 @@ func TestProblemsOfDatedCounters(t *testing.T) {
 	s := healthy()
 	first, last, until := d.Dated.At(s.At, time.UTC)
 	for reserved, want := range map[firn.ID]string{
-		first + 78:      "",
-		first + 79:      "warning: receipts has 19 numbers left until " + until.Format(time.RFC3339),
-		last - 4:        "error: receipts has 4 numbers left until " + until.Format(time.RFC3339),
-		last:            "error: receipts has no numbers left until " + until.Format(time.RFC3339) + " but those that nodes have reserved",
+		first + 78: "",
+		first + 79: "warning: receipts has 19 numbers left until " + until.Format(time.RFC3339),
+		last - 4:   "error: receipts has 4 numbers left until " + until.Format(time.RFC3339),
+		last: "error: receipts has no numbers left until " + until.Format(time.RFC3339) +
+			" but those that nodes have reserved",
 		first - 1000000: "", // of an earlier date
 	} {
 		s := healthy()

@@ -19,7 +19,10 @@ func TestLifeOfACounter(t *testing.T) {
 	all := newMembers(t, "a", "b")
 	a, b := all[0], all[1]
 	ctx := within(t)
-	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, Order: firnv1.Definition_ORDER_NODE, After: 40, Max: 49, Prefix: "inv"}
+	definition := &firnv1.Definition{
+		Kind: firnv1.Definition_KIND_COUNTER, Order: firnv1.Definition_ORDER_NODE,
+		After: 40, Max: 49, Prefix: "inv",
+	}
 	shown := func(what string, q *firnv1.Sequencer, err error) {
 		t.Helper()
 		if err != nil || q.GetCreated() < 1 || q.Until != nil || q.GetRate() != 0 || q.GetCapacity() != 0 ||
@@ -110,7 +113,10 @@ func TestResumeCounter(t *testing.T) {
 	store := memstore.NewService().Client("a")
 	r := newRig(t, new(servertest.Issuer), servertest.JoinOver(t, store), trusting)
 	ctx := within(t)
-	definition := &firnv1.Definition{Kind: firnv1.Definition_KIND_COUNTER, Order: firnv1.Definition_ORDER_NODE, Max: 10_001}
+	definition := &firnv1.Definition{
+		Kind:  firnv1.Definition_KIND_COUNTER,
+		Order: firnv1.Definition_ORDER_NODE, Max: 10_001,
+	}
 	if _, err := r.admin.CreateSequencer(ctx, &firnv1.CreateSequencerRequest{
 		Name: "invoices", Definition: definition,
 	}); err != nil {

@@ -21,7 +21,10 @@ import (
 // any definition, if it is valid.
 func random(r *rand.Rand) cluster.Definition {
 	if r.IntN(5) == 0 {
-		d := cluster.Definition{Kind: cluster.Counter, After: firn.ID(r.Int64()), Prefix: "inv", Order: cluster.Order(r.IntN(2))}
+		d := cluster.Definition{
+			Kind: cluster.Counter, After: firn.ID(r.Int64()), Prefix: "inv",
+			Order: cluster.Order(r.IntN(2)),
+		}
 		if r.IntN(2) == 0 {
 			d.Dated = sequencer.Dated{Every: sequencer.Every(1 + r.IntN(3)), Digits: r.IntN(12), Zone: "UTC"}
 		}
@@ -108,13 +111,15 @@ func TestDefaultsAreThoseOfJSON(t *testing.T) {
 		`{"kind":"snowflake" }`:    {Kind: firnv1.Definition_KIND_UNSPECIFIED},
 		`{"kind":"counter"}`:       {Kind: firnv1.Definition_KIND_COUNTER},
 		`{"kind":"counter","dated":"month","digits":4,"zone":"Europe/Berlin"}`: {
-			Kind: firnv1.Definition_KIND_COUNTER, Dated: firnv1.Definition_DATED_MONTH, Digits: 4, Zone: "Europe/Berlin",
+			Kind: firnv1.Definition_KIND_COUNTER, Dated: firnv1.Definition_DATED_MONTH, Digits: 4,
+			Zone: "Europe/Berlin",
 		},
 		`{"order":"strict","layout":"41/10/12"}`: {
 			Order: firnv1.Definition_ORDER_STRICT, Layout: new("41/10/12"),
 		},
 		`{"kind":"counter","after":"7","max":"9007199254740993","order":"strict","prefix":"inv"}`: {
-			Kind: firnv1.Definition_KIND_COUNTER, After: 7, Max: 9007199254740993, Order: firnv1.Definition_ORDER_STRICT, Prefix: "inv",
+			Kind: firnv1.Definition_KIND_COUNTER, After: 7, Max: 9007199254740993,
+			Order: firnv1.Definition_ORDER_STRICT, Prefix: "inv",
 		},
 	} {
 		var want cluster.Definition

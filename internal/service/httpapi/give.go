@@ -35,8 +35,8 @@ func madeBy(w http.ResponseWriter, member string) {
 const Forwarded = "Firn-Forwarded"
 
 // After is the header of a call with the ID that those of the answer are to exceed, as the parameter "after" is: for
-// other nodes and for clients, since older nodes ignore it, and refuse the parameter. Unless it comes from another node,
-// it is ignored where no answer can exceed the ID: a client can't help which IDs it has seen.
+// other nodes and for clients, since older nodes ignore it, and refuse the parameter. Unless it comes from another
+// node, it is ignored where no answer can exceed the ID: a client can't help which IDs it has seen.
 const After = "Firn-After"
 
 func contextOf(r *http.Request) context.Context {
@@ -64,7 +64,9 @@ func afterOf(r *http.Request, q query) (f following, err error) {
 }
 
 // many calls deliver with count IDs of the call's sequencer.
-func (h *Handler) many(r *http.Request, who *auth.Caller, f following, count int, deliver func(*calls.Batch) error) error {
+func (h *Handler) many(r *http.Request, who *auth.Caller, f following, count int,
+	deliver func(*calls.Batch) error,
+) error {
 	take := func(after firn.ID) error {
 		return h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, count, deliver)
 	}

@@ -131,7 +131,8 @@ func TestAnswers(t *testing.T) {
 
 		{
 			"POST", "/api/v1/id?count=2", 400,
-			`{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids, after; for several ` +
+			`{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids, after; for ` +
+				`several ` +
 				`IDs ` +
 				`POST /api/v1/ids?count=N"}}`,
 		},

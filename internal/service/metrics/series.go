@@ -99,7 +99,8 @@ var (
 	nodeIDs = gauge("firn_sequencer_node_ids", "node IDs",
 		"How many node IDs the node makes IDs under; absent while it has none.", "sequencer")
 	idsAhead = gauge("firn_ids_ahead_seconds", "seconds",
-		"How far the latest ID is ahead of the clock: milliseconds under saturation, and up to 10 s since a call was to "+
+		"How far the latest ID is ahead of the clock: milliseconds under saturation, and up to 10 s since a call "+
+			"was to "+
 			"exceed an ID of a clock that is ahead.", "sequencer")
 	horizonLeft = gauge("firn_horizon_left_seconds", "seconds",
 		"How long the node can still make IDs without the store; negative past the horizon, absent without a node ID.",

@@ -58,8 +58,10 @@ func all() []command {
 			summary: "Take an ID, as text: exact in every client. It exceeds the ID after AFTER.",
 		},
 		{
-			name: "firn.ids", least: 2, most: 5, key: 1, run: (*conn).takeIDs, usage: "sequencer count [form] [AFTER id]",
-			summary: "Take count IDs in ascending order, as texts: exact in every client. They exceed the ID after AFTER.",
+			name: "firn.ids", least: 2, most: 5, key: 1, run: (*conn).takeIDs,
+			usage: "sequencer count [form] [AFTER id]",
+			summary: "Take count IDs in ascending order, as texts: exact in every client. They exceed the ID " +
+				"after AFTER.",
 		},
 		{
 			name: "firn.next", least: 1, most: 4, key: 1, run: (*conn).next, usage: "sequencer [count] [AFTER id]",

@@ -56,7 +56,10 @@ func TestCommands(t *testing.T) {
 		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""},
 		{"FIRN.ID default", `"` + id + `"`, ""},
 		{"firn.id default\r\nfirn.id default", `"` + id + "\"\n\"" + id2 + `"`, ""},
-		{"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer [form] [AFTER id]", ""},
+		{
+			"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer [form] [AFTER id]",
+			"",
+		},
 		{"FIRN.ID default hex\r\nFIRN.ID default hex", "\"1000000000000000\"\n\"1000000000000001\"", ""},
 		{"FIRN.ID default BASE62", `"1NAOLcol8qW"`, ""},
 		{

@@ -72,8 +72,8 @@ func (as writing) of(ids *calls.Batch) (write, error) {
 	return texted(text), err
 }
 
-// inForm is how a command writes new IDs of a sequencer whose last arguments are the form, if there is one, and AFTER and
-// an ID, if they are to exceed one.
+// inForm is how a command writes new IDs of a sequencer whose last arguments are the form, if there is one, and AFTER
+// and an ID, if they are to exceed one.
 func (c *conn) inForm(command, name string, rest [][]byte) (as writing, err error) {
 	as = decimals
 	form, after, err := splitAfter(command, rest)

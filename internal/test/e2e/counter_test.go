@@ -127,7 +127,8 @@ func largest(t *testing.T, s *etcdstore.Store, name string, end <-chan struct{})
 }
 
 // Callers ask four nodes for numbers of two counters all the time. Nodes are killed, paused, and cut off from the
-// store, for less and for more than the TTL. No number comes twice; those in strict order ascend in the order of the calls; and no more are left out than docs/orders.md says.
+// store, for less and for more than the TTL. No number comes twice; those in strict order ascend in the order of the
+// calls; and no more are left out than docs/orders.md says.
 func TestCountersWhileNodesFail(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -150,7 +151,8 @@ func TestCountersWhileNodesFail(t *testing.T) {
 		if births == 1 {
 			for _, c := range counters {
 				fields := map[string]string{
-					"blocks": `"kind":"counter"`, "strict": `"kind":"counter","order":"strict"`, "events": `"order":"strict"`,
+					"blocks": `"kind":"counter"`, "strict": `"kind":"counter","order":"strict"`,
+					"events": `"order":"strict"`,
 				}[c.name]
 				if _, err := n.create(c.name, fields, nil); err != nil {
 					t.Fatal(err)

@@ -44,7 +44,8 @@ var advance = []mutant{
 	},
 	{
 		"the lead shrinks below what was advanced meanwhile", "advance.go",
-		"if ahead := uint64(max(g.ahead(next, now), 0)); ahead > g.reach(next, lead) || ahead <= g.reach(next, shorter) {",
+		"if ahead := uint64(max(g.ahead(next, now), 0)); ahead > g.reach(next, lead) || ahead <= g.reach(next, " +
+			"shorter) {",
 		"{",
 		".", "^TestLateShorterLead$",
 	},

@@ -73,7 +73,8 @@ var thirdParty = map[string][]string{
 
 // testModules may be imported by any test but those of the library.
 var testModules = []string{
-	"github.com/anishathalye/porcupine", "github.com/chromedp/", "github.com/getkin/kin-openapi", "github.com/jackc/pgx/v5/pgproto3",
+	"github.com/anishathalye/porcupine", "github.com/chromedp/", "github.com/getkin/kin-openapi",
+	"github.com/jackc/pgx/v5/pgproto3",
 	"github.com/prometheus/client_golang/",
 	"github.com/redis/go-redis/v9", "github.com/rogpeppe/go-internal/testscript",
 	"go.etcd.io/etcd/client/pkg/v3/transport",

@@ -79,8 +79,9 @@ func (p *process) number(ctx context.Context, c *peer.Counter) error {
 	case twice:
 		w.failLocked("no number comes twice", fmt.Sprintf("%s gives %d, which %s gave before", p.name, id, by))
 	case w.Strict && id <= before:
-		w.failLocked("numbers in strict order ascend over all", fmt.Sprintf("%s gives %d, and %d was given before", p.name, id,
-			before))
+		w.failLocked("numbers in strict order ascend over all",
+			fmt.Sprintf("%s gives %d, and %d was given before", p.name, id,
+				before))
 	case id <= own:
 		w.failLocked("the numbers of a process ascend", fmt.Sprintf("%s gives %d after %d", p.name, id, own))
 	}
