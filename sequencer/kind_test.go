@@ -65,7 +65,7 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 	if at, err := d.Above(7); err == nil {
 		t.Errorf("numbers above 7 from %v on", at)
 	}
-	const why = "a sequencer whose IDs are claimed in the region 1/2, which would give the IDs of the others; " +
+	const why = "a counter or strict order in the region 1/2, which would give the IDs of the others; " +
 		"want a cluster without regions"
 	if _, err := (Region{Number: 1, Of: 2}).Nodes(d); err == nil || err.Error() != why {
 		t.Errorf("%v, want %s", err, why)

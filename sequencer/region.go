@@ -61,10 +61,8 @@ func (r Region) Nodes(d Definition) (Range, error) {
 	}
 	if d.Claimed() {
 		if r != (Region{}) {
-			return Range{},
-				fmt.Errorf("a sequencer whose IDs are claimed in the region %v, which would give the IDs of the "+
-					"others; "+
-					"want a cluster without regions", r)
+			return Range{}, fmt.Errorf("a counter or strict order in the region %v, which would give the IDs of the "+
+				"others; want a cluster without regions", r)
 		}
 		return Range{0, -1}, nil
 	}

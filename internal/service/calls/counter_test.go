@@ -2,6 +2,7 @@ package calls_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,12 +161,12 @@ func TestProblemsOfDatedCounters(t *testing.T) {
 		s := healthy()
 		s.Sequencers = append(s.Sequencers, calls.StatusSequencer{Name: "receipts", Definition: d})
 		s.Members[0].Vitals.Counters = map[string]peer.Counting{"receipts": {Reserved: reserved}}
-		got := ""
+		var got strings.Builder
 		for _, p := range calls.Problems(s) {
-			got += string(p.Level) + ": " + p.Effect
+			got.WriteString(string(p.Level) + ": " + p.Effect)
 		}
-		if got != want {
-			t.Errorf("%d: %q, want %q", reserved, got, want)
+		if got.String() != want {
+			t.Errorf("%d: %q, want %q", reserved, got.String(), want)
 		}
 	}
 }

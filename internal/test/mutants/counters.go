@@ -89,7 +89,7 @@ var counters = []mutant{
 	},
 	{
 		"the next block is asked for when the present one is used up", "internal/core/counter/blocks.go",
-		"(b.Size() + 3) / 4", "b.Size()",
+		"(block.Size() + 3) / 4", "block.Size()",
 		"./internal/core/counter", ofOwners,
 	},
 	{
@@ -124,7 +124,7 @@ var counters = []mutant{
 		"./internal/core/peer", "^TestACounterThat",
 	},
 	{
-		"a member that claims nothing sees no loss", "internal/core/peer/counter.go",
+		"a member that claims nothing sees no loss", "internal/core/peer/counter_claim.go",
 		"if c.check(); failures", "if failures",
 		"./internal/core/peer", "^TestAMemberThatClaimsNothing",
 	},
@@ -134,7 +134,7 @@ var counters = []mutant{
 		"./internal/core/peer", "^TestACounterInUse",
 	},
 	{
-		"numbers of a destroyed counter are claimed", "internal/core/peer/counter.go",
+		"numbers of a destroyed counter are claimed", "internal/core/peer/counter_claim.go",
 		"o.Claim(ctx, c.guard)", "o.Claim(ctx)",
 		"./internal/core/peer", "^TestNobodyClaims",
 	},
@@ -180,7 +180,7 @@ var counters = []mutant{
 		"./internal/core/counter", "Limits",
 	},
 	{
-		"a member whose clock is wrong claims dates", "internal/core/peer/counter.go",
+		"a member whose clock is wrong claims dates", "internal/core/peer/counter_claim.go",
 		"	if c.rule.Timed() {", "	if false {",
 		"./internal/core/peer", "AWrongClockClaims",
 	},
@@ -190,7 +190,7 @@ var counters = []mutant{
 		"./internal/core/peer", "TestOrders",
 	},
 	{
-		"numbers of a new date are waited for", "internal/core/peer/counter.go",
+		"numbers of a new date are waited for", "internal/core/peer/counter_claim.go",
 		"ok && !none.Until.IsZero()", "ok && none == nil",
 		"./internal/core/peer", "OverMidnight",
 	},
