@@ -254,18 +254,6 @@ func (c *Counter) check() {
 	c.m.breaks(losses, c.owner.Load().Check(ctx))
 }
 
-// claimOnce claims a block if one is wanted, by what is known of the generation.
-func (c *Counter) claimOnce(ctx context.Context, o *counter.Owner) error {
-	err := c.open(ctx)
-	if err == nil {
-		err = o.Claim(ctx, c.guard)
-	}
-	if errors.Is(err, counter.ErrClosed) {
-		c.guard = store.Condition{}
-	}
-	return err
-}
-
 // adopt ties the handle to a counter of the log after a loss. It returns false when their definitions differ, or the
 // handle is already tied to one.
 func (c *Counter) adopt(v cluster.Sequencer) bool {

@@ -108,6 +108,18 @@ func (c *Counter) claim(ctx context.Context) error {
 	return err
 }
 
+// claimOnce claims a block if one is wanted, by what is known of the generation.
+func (c *Counter) claimOnce(ctx context.Context, o *counter.Owner) error {
+	err := c.open(ctx)
+	if err == nil {
+		err = o.Claim(ctx, c.guard)
+	}
+	if errors.Is(err, counter.ErrClosed) {
+		c.guard = store.Condition{}
+	}
+	return err
+}
+
 // open makes it possible to claim numbers for this counter, and for no other sequencer of its name.
 func (c *Counter) open(ctx context.Context) error {
 	losses, created := c.m.losses.Load(), c.created.Load()
