@@ -66,7 +66,7 @@ func TestTheCommandThatCreatesACounter(t *testing.T) {
 	}
 	for why, c := range map[string]CreateSequencer{
 		"IDs are claimed, and it starts at the node ID 3; want 0, as it has none": {Start: 3},
-		"a counter or strict order in the region 0/2":                     {Region: Region{Of: 2}},
+		"a counter or strict order in the region 0/2":                             {Region: Region{Of: 2}},
 	} {
 		c.Sequencer, c.Definition = "invoices", d
 		if err := c.validate(); err == nil || !strings.Contains(err.Error(), why) {
