@@ -102,14 +102,32 @@ func (d Dated) At(at time.Time, where *time.Location) (first, last firn.ID, unti
 	date := 0
 	switch d.Every {
 	case EveryDay:
-		date, until = (year*100+int(month))*100+day, time.Date(year, month, day+1, 0, 0, 0, 0, where)
+		date, until = (year*100+int(month))*100+day, begin(year, month, day+1, where)
 	case EveryMonth:
-		date, until = year*100+int(month), time.Date(year, month+1, 1, 0, 0, 0, 0, where)
+		date, until = year*100+int(month), begin(year, month+1, 1, where)
 	case EveryYear:
-		date, until = year, time.Date(year+1, 1, 1, 0, 0, 0, 0, where)
+		date, until = year, begin(year+1, time.January, 1, where)
+	}
+	for ; !until.After(at); day++ { // a zone may leave out whole days
+		until = begin(year, month, day+2, where)
 	}
 	each := d.each()
 	return firn.ID(date)*each + 1, firn.ID(date)*each + each - 1, until
+}
+
+// begin returns when a day begins, which may have no midnight, or two.
+func begin(year int, month time.Month, day int, where *time.Location) time.Time {
+	noon := time.Date(year, month, day, 12, 0, 0, 0, where)
+	at := time.Date(year, month, day, 0, 0, 0, 0, where)
+	from, to := at.ZoneBounds()
+	if at.Day() != noon.Day() {
+		return to // time.Date has taken the clock of before
+	}
+	if last := from.Add(-1); !from.IsZero() && last.Day() == noon.Day() && at.Sub(last) < 12*time.Hour {
+		h, m, s := last.Clock()
+		return from.Add(-time.Duration(h)*time.Hour - time.Duration(m)*time.Minute - time.Duration(s+1)*time.Second)
+	}
+	return at
 }
 
 func (d Dated) each() firn.ID { return firn.ID(math.Pow10(d.Digits)) }
@@ -119,8 +137,9 @@ func (d Dated) each() firn.ID { return firn.ID(math.Pow10(d.Digits)) }
 func (d Dated) Split(id firn.ID, where *time.Location) (from time.Time, date string, number int64, ok bool) {
 	layout := [...]string{"", "20060102", "200601", "2006"}[d.Every]
 	digits := fmt.Sprintf("%0*d", len(layout), int64(id/d.each()))
-	from, err := time.ParseInLocation(layout, digits, where)
+	day, err := time.Parse(layout, digits)
+	from = begin(day.Year(), day.Month(), day.Day(), where)
 	number = int64(id % d.each())
-	return from, from.Format([...]string{"", "2006-01-02", "2006-01", "2006"}[d.Every]), number,
+	return from, day.Format([...]string{"", "2006-01-02", "2006-01", "2006"}[d.Every]), number,
 		err == nil && id > 0 && number > 0
 }

@@ -79,6 +79,40 @@ func TestNumbersOfADate(t *testing.T) {
 	}
 }
 
+// Some zones have days without a midnight, with two, or leave out a day: each instant has one date, which ends where the
+// next one begins.
+func TestDaysBeginAtAnyTime(t *testing.T) {
+	d := Dated{Every: EveryDay, Digits: 1}
+	for _, zone := range []string{
+		"UTC", "Europe/Berlin", "America/Santiago", "America/Havana", "America/Sao_Paulo", "Africa/Cairo", "Asia/Amman",
+		"Asia/Beirut", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "Pacific/Kiritimati",
+	} {
+		d.Zone = zone
+		where, err := d.Location()
+		if err != nil {
+			t.Fatal(err)
+		}
+		days := 0
+		for at := time.Date(2011, 1, 1, 10, 0, 0, 0, time.UTC); at.Year() < 2029; days++ {
+			first, last, until := d.At(at, where)
+			from, _, _, ok := d.Split(last, where)
+			before, _, ends := d.At(from.Add(-1), where)
+			here, _, same := d.At(from, where)
+			end, _, _ := d.At(until.Add(-1), where)
+			next, _, _ := d.At(until, where)
+			if !ok || from.After(at) || here != first || !same.Equal(until) || before >= first || !ends.Equal(from) ||
+				end != first || next <= last {
+				t.Fatalf("%s: at %v it is the date of %d from %v until %v; before it that of %d until %v, after it of %d",
+					zone, at, first, from, until, before, ends, next)
+			}
+			at = until.Add(time.Minute)
+		}
+		if days < 18*365 {
+			t.Errorf("%s has %d days", zone, days)
+		}
+	}
+}
+
 func TestDefinitionsThatAreDatedOrStrict(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"kind":"counter","dated":"day","digits":6,"zone":"Europe/Berlin"}`: "counter, dated day with 6 digits in " +

@@ -45,8 +45,8 @@ func (c *Counter) awaitWork(failures int, err error) bool {
 		if failures > 0 { // callers who get the error do not make it ask the store more often
 			wanted, wait = nil, backoff.After(failures-1)
 		}
-		if none, ok := errors.AsType[*counter.ExhaustedError](err); ok && !none.Until.IsZero() {
-			wait = min(wait, max(none.Until.Sub(c.m.now()), time.Millisecond))
+		if none, ok := errors.AsType[*counter.ExhaustedError](err); ok && none.Until.After(c.m.now()) {
+			wait = min(wait, none.Until.Sub(c.m.now()))
 		}
 		if lost {
 			wait = min(wait, lostEvery)

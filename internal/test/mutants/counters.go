@@ -191,7 +191,17 @@ var counters = []mutant{
 	},
 	{
 		"numbers of a new date are waited for", "internal/core/peer/counter_claim.go",
-		"ok && !none.Until.IsZero()", "ok && none == nil",
+		"ok && none.Until.After(c.m.now())", "ok && none == nil",
 		"./internal/core/peer", "OverMidnight",
+	},
+	{
+		"a day without a midnight begins on the day before", "sequencer/dated.go",
+		"		return to // time.Date", "		return at // time.Date",
+		"./sequencer", "DaysBegin",
+	},
+	{
+		"a day with two midnights begins with the second", "sequencer/dated.go",
+		"!from.IsZero() && last.Day()", "false && last.Day()",
+		"./sequencer", "DaysBegin",
 	},
 }
