@@ -196,12 +196,12 @@ var counters = []mutant{
 	},
 	{
 		"a day without a midnight begins on the day before", "sequencer/dated.go",
-		"		return to // time.Date", "		return at // time.Date",
+		"if at.Day() != noon.Day() {", "if false {",
 		"./sequencer", "DaysBegin",
 	},
 	{
 		"a day with two midnights begins with the second", "sequencer/dated.go",
-		"!from.IsZero() && last.Day()", "false && last.Day()",
+		"last.Day() == noon.Day()", "last.Day() < 0",
 		"./sequencer", "DaysBegin",
 	},
 }
