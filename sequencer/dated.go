@@ -26,6 +26,9 @@ const (
 	EveryYear                   // 2026
 )
 
+// DefaultDigits is how many digits follow the date where a definition in JSON does not say.
+const DefaultDigits = 6
+
 var everies = [...]string{"", "day", "month", "year"}
 
 // String returns its name in JSON; empty: never.

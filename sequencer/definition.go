@@ -218,10 +218,14 @@ func (d Difference) String() string {
 }
 
 // Differences returns the fields in which the wanted definition differs from this one, which is in force, or nil
-// if they are Equal. If the kinds differ, that is the only one.
+// if they are Equal. If the kinds differ, or IDs are claimed
+// in one alone, that is the only one.
 func (d Definition) Differences(wanted Definition) []Difference {
 	if d.Kind != wanted.Kind {
 		return []Difference{{"kind", d.Kind.String(), wanted.Kind.String()}}
+	}
+	if d.Claimed() != wanted.Claimed() {
+		return []Difference{{"order", d.Order.String(), wanted.Order.String()}}
 	}
 	var all []Difference
 	a, b := d.Layout, wanted.Layout
@@ -239,7 +243,7 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"sequence_bits", a.SequenceBits, b.SequenceBits},
 		{"node_lowest", a.NodeLowest, b.NodeLowest},
 		{"after", d.After, wanted.After},
-		{"max", d.Max, wanted.Max},
+		{"max", d.Last(), wanted.Last()},
 		{"order", d.Order, wanted.Order},
 		{"dated", d.Dated.Every, wanted.Dated.Every},
 		{"digits", d.Dated.Digits, wanted.Dated.Digits},

@@ -75,7 +75,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
 // it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
-// an absent attach is on-demand, an absent window is that of the member. Where IDs are claimed there are no nodes, no
+// an absent attach is on-demand, an absent window is that of the member, absent digits of a date are DefaultDigits. Where IDs are claimed there are no nodes, no
 // allocation and no window, and a counter has no layout. An error is
 // returned when a field is unknown or the definition is invalid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
@@ -123,7 +123,9 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 		d.Nodes = l.NodeIDs()
 	}
 	d.After, d.Max, d.Attach = fields.After, fields.Max, fields.Attach
-	d.Dated = Dated{fields.Dated, fields.Digits, fields.Zone}
+	if d.Dated = (Dated{fields.Dated, fields.Digits, fields.Zone}); d.Dated.Every != 0 && d.Dated.Digits == 0 {
+		d.Dated.Digits = DefaultDigits
+	}
 	d.Prefix, d.Scattered, d.RandomStart = fields.Prefix, fields.Scattered, fields.RandomStart
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes

@@ -120,7 +120,8 @@ func (p *program) createCommand() *cobra.Command {
 			"and each answer waits for the store", parseIDOrder)
 	setting.Add(flags, &o.dated.Every, "dated", "date", "",
 		"begin the numbers of a counter with a date that changes each day,\nmonth or year", parseEvery)
-	setting.Number(flags, &o.dated.Digits, "digits", "", 1, "how many digits follow the date")
+	setting.Number(flags, &o.dated.Digits, "digits", "", 1,
+		"how many digits follow the date: 1 to 10 for a day, to 12 for a\nmonth, to 14 for a year (default: 6)")
 	setting.Text(flags, &o.dated.Zone, "zone", "name",
 		"the time zone of the date, such as Europe/Berlin (default: UTC)")
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand",
@@ -217,9 +218,13 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 func (o createOptions) counter() (cluster.Definition, error) {
 	d := cluster.Definition{Kind: o.kind, Order: o.order, After: o.after, Max: o.max, Dated: o.dated, Prefix: o.prefix}
 	if d.Dated.Every != 0 && d.Dated.Digits == 0 {
-		d.Dated.Digits = 6
+		d.Dated.Digits = sequencer.DefaultDigits
 	}
-	if err := d.Validate(); err != nil {
+	err := d.Validate()
+	if err == nil {
+		_, err = d.Dated.Location()
+	}
+	if err != nil {
 		return d, usageError{err}
 	}
 	return d, nil

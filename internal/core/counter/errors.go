@@ -76,6 +76,7 @@ func (*LostError) Reason() string { return "lost" }
 type ResumeError struct {
 	After int64 // what the operator said
 	Last  int64 // the greatest number that is known to be reserved
+	Most  int64 // the greatest that the counter has now
 	Lost  bool  // the store has lost data; otherwise the counter has nothing to resume
 }
 
@@ -84,8 +85,8 @@ func (e *ResumeError) Error() string {
 		return fmt.Sprintf("the counter has not stopped: it goes on above %d; only one whose store has lost data "+
 			"resumes", e.Last)
 	}
-	return fmt.Sprintf("to resume above %d; want %d or more, the greatest number that is known to be reserved, and "+
-		"less than 9223372036854775807", e.After, e.Last)
+	return fmt.Sprintf("to resume above %d; want %d, the greatest number that is known to be reserved, to %d, the greatest "+
+		"that there is now", e.After, e.Last, e.Most)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

@@ -193,7 +193,7 @@ func (w world) nextOfOperator(sc scope, visit func(move, world)) {
 		said = append(said, max(w.record.Last, w.gone.last()))
 	}
 	for _, after := range said {
-		if r, err := Resume(w.view(0), after); sc.operator && err == nil {
+		if r, err := Resume(w.view(0), after, sc.limits); sc.operator && err == nil {
 			n := w
 			n.put(-1, Write{Record: r})
 			n.resumed = r.Last

@@ -95,12 +95,12 @@ func Found(ctx context.Context, s store.Store, key string, r Rule, now time.Time
 // ResumeAfter has a counter go on above a number after the store has lost data. A *ResumeError is returned when it
 // can't, and store.ErrUnavailable also when another write came in between. After a write in doubt the caller calls it
 // again; if it then returns that the counter has not stopped, the write was applied.
-func ResumeAfter(ctx context.Context, s store.Store, key string, after int64) error {
+func ResumeAfter(ctx context.Context, s store.Store, key string, after int64, l Limits) error {
 	v, _, err := Read(ctx, s, key)
 	if err != nil {
 		return err
 	}
-	r, err := Resume(v, after)
+	r, err := Resume(v, after, l)
 	if err != nil {
 		return err
 	}

@@ -105,8 +105,11 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 		demand := o.blocks.Demand(left, none)
 		switch before.Phase {
 		case Held:
-			if demand.Next > 0 && demand.Short <= demand.Next || o.config.Rule.strict && demand.Short == 0 {
+			if demand.Next > 0 && demand.Short <= demand.Next {
 				return nil
+			}
+			if o.config.Rule.strict && demand.Short == 0 {
+				return o.recover(ctx)
 			}
 			e = Need{max(o.next(), demand.Short)}
 		case Losing:
@@ -137,6 +140,18 @@ func (o *Owner) Claim(ctx context.Context, guards ...store.Condition) error {
 			return err
 		}
 	}
+}
+
+// recover finds out whether the store answers again after a claim in strict order has failed, though nobody waits.
+func (o *Owner) recover(ctx context.Context) error {
+	if o.blocks.Ready() == nil {
+		return nil
+	}
+	err := o.do(ctx, Due{}, nil)
+	if err == nil {
+		o.blocks.Fail(nil)
+	}
+	return err
 }
 
 // Check reads the counter if the owner may have reserved numbers, so that it sees a loss of data, or what others gave

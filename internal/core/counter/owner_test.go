@@ -425,21 +425,21 @@ func TestALossStopsTheCounter(t *testing.T) {
 			}
 		}
 		for after, why := range map[int64]string{
-			4:                 "to resume above 4; want 5 or more",
-			int64(firn.MaxID): "less than 9223372036854775807",
+			4:                 "to resume above 4; want 5, the greatest number that is known to be reserved",
+			int64(firn.MaxID): "to 9223372036854775806, the greatest that there is now",
 		} {
-			err := ResumeAfter(t.Context(), a.client, key, after)
+			err := ResumeAfter(t.Context(), a.client, key, after, p.rule().Limits(time.Now(), 0))
 			if err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("%v, want %s", err, why)
 			}
 		}
-		if err := ResumeAfter(t.Context(), a.client, key, 100); err != nil {
+		if err := ResumeAfter(t.Context(), a.client, key, 100, p.rule().Limits(time.Now(), 0)); err != nil {
 			t.Fatal(err)
 		}
 		a.wants(2, 101, 102)
 		b.wants(2, 103, 104)
 		p.party("c").wants(1, 105)
-		err := ResumeAfter(t.Context(), a.client, key, 200)
+		err := ResumeAfter(t.Context(), a.client, key, 200, p.rule().Limits(time.Now(), 0))
 		const want = "the counter has not stopped: it goes on above 105; only one whose store has lost data resumes"
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
@@ -453,7 +453,7 @@ func TestALossStopsTheCounter(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Told()
-		if err := ResumeAfter(t.Context(), b.client, key, 300); err != nil {
+		if err := ResumeAfter(t.Context(), b.client, key, 300, p.rule().Limits(time.Now(), 0)); err != nil {
 			t.Fatal(err)
 		}
 		ids := make([]firn.ID, 2)

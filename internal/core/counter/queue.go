@@ -18,6 +18,7 @@ type Queue struct {
 	waiting []*waiter  // in order; they came later
 	sent    []*waiter  // in order; they may get the next block
 	given   int64
+	failing error // why there was no block when one was wanted last; nil: there was
 	stopped error // why there are no numbers; nil: there are
 }
 
@@ -93,11 +94,14 @@ func (q *Queue) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	return firn.ID(w.first + n - 1), nil
 }
 
-// Ready returns the error that a caller would get at once, or nil.
+// Ready returns the error that a caller would get at once, or that callers got last; nil: there is none.
 func (q *Queue) Ready() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.stopped
+	if q.stopped != nil {
+		return q.stopped
+	}
+	return q.failing
 }
 
 // Given returns how many numbers callers got.
@@ -139,6 +143,7 @@ func alive(all []*waiter) (waiting []*waiter) {
 func (q *Queue) Add(block Block) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.failing = nil
 	first := block.From
 	var rest []*waiter
 	for _, w := range q.sent {
@@ -158,11 +163,13 @@ func (q *Queue) Add(block Block) {
 	}
 }
 
-// Fail says why there is no block: everybody who waits gets the error.
+// Fail says why there is no block: everybody who waits gets the error. Nil: there may be one again.
 func (q *Queue) Fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.endAll(err)
+	if q.failing = err; err != nil {
+		q.endAll(err)
+	}
 }
 
 func (q *Queue) endAll(err error) {

@@ -333,10 +333,11 @@ func join(a, b Block) Block {
 }
 
 // Resume returns the record with which an operator has a counter go on above a number, after the store has lost data.
-// A *ResumeError is returned when it is not lost, or somebody has reserved a greater number.
-func Resume(v View, after int64) (Record, error) {
-	if !v.Lost() || after < v.Last || after == math.MaxInt64 {
-		return Record{}, &ResumeError{After: after, Last: v.Last, Lost: v.Lost()}
+// A *ResumeError is returned when it is not lost, somebody has reserved a greater number, or the limits of the present
+// time do not allow the number, above which there might then be none.
+func Resume(v View, after int64, l Limits) (Record, error) {
+	if !v.Lost() || after < v.Last || after > l.Last || after == math.MaxInt64 {
+		return Record{}, &ResumeError{After: after, Last: v.Last, Most: min(l.Last, math.MaxInt64-1), Lost: v.Lost()}
 	}
 	return Record{Last: after, Era: v.StoreEra}, nil
 }

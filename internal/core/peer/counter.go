@@ -187,12 +187,16 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 // *AfterError is returned when they don't, since that one was never given. Otherwise numbers exceed those that this
 // member gave before, and no others.
 func (c *Counter) FillAfter(ctx context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
-	err := c.Fill(ctx, ids)
-	if err == nil && len(ids) > 0 && ids[0] <= after && c.definition.Order == cluster.OrderStrict {
-		err = &AfterError{After: after, Next: ids[0]}
-		clear(ids)
+	if c.definition.Order == cluster.OrderStrict && after > c.Counting().Reserved { // which this member may not know yet
+		v, err := c.m.CounterRecord(ctx, c.name)
+		if err == nil && int64(after) > v.Last {
+			err = &AfterError{After: after, Last: firn.ID(v.Last)}
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return c.Fill(ctx, ids)
 }
 
 // Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are

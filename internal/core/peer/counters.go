@@ -151,22 +151,28 @@ func (m *Member) countings() map[string]Counting {
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
 // nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, a
-// *counter.ResumeError when the counter is not lost, or a greater number is known to be reserved, and an *InUseError
+// *counter.ResumeError when the counter is not lost, a greater number is known to be reserved, or the present time has no
+// numbers as great, and an *InUseError
 // while a member that has not noticed the loss may still give numbers.
 func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
 	v, err := m.latest(ctx, name)
 	if err == nil {
 		err = mustBe(name, v.Definition(), true)
 	}
-	if err == nil {
-		err = m.mayResume(ctx, name, int64(after))
-	}
 	if err != nil {
+		return err
+	}
+	rule, err := counter.RuleOf(v.Definition())
+	if err != nil {
+		return err
+	}
+	limits := rule.Limits(m.now(), int64(after))
+	if err := m.mayResume(ctx, name, int64(after), limits); err != nil {
 		return err
 	}
 	doubt := false
 	err = m.insist(ctx, "can't resume a counter at present", func() error {
-		err := counter.ResumeAfter(ctx, m.store, counter.Key(name), int64(after))
+		err := counter.ResumeAfter(ctx, m.store, counter.Key(name), int64(after), limits)
 		if e, ok := errors.AsType[*counter.ResumeError](err); ok && doubt && !e.Lost {
 			return nil // it was applied
 		}
@@ -181,11 +187,11 @@ func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) 
 
 // mayResume returns an error when a counter can't go on above a number, or one of the living still gives numbers as if
 // the store had lost nothing.
-func (m *Member) mayResume(ctx context.Context, name string, after int64) error {
+func (m *Member) mayResume(ctx context.Context, name string, after int64, l counter.Limits) error {
 	return m.insist(ctx, "can't read who uses a counter at present", func() error {
 		v, _, err := counter.Read(ctx, m.store, counter.Key(name))
 		if err == nil {
-			_, err = counter.Resume(v, after)
+			_, err = counter.Resume(v, after, l)
 		}
 		if err != nil {
 			return err

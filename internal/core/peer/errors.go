@@ -133,12 +133,12 @@ func (*InUseError) Reason() string { return "refused" }
 // AfterError is returned when IDs in strict order are to exceed one that was never given.
 type AfterError struct {
 	After firn.ID // which was to be exceeded
-	Next  firn.ID // the next one that there was, which nobody gets now
+	Last  firn.ID // the greatest that was given
 }
 
 func (e *AfterError) Error() string {
-	return fmt.Sprintf("after is %d, which was never given: the next ID in strict order is %d; want one that was given",
-		int64(e.After), int64(e.Next))
+	return fmt.Sprintf("after is %d, which was never given: the greatest ID that was is %d; want one that was given",
+		int64(e.After), int64(e.Last))
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

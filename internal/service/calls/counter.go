@@ -65,10 +65,19 @@ func (p *problems) counters() {
 			one.Do = fmt.Sprintf("Find the greatest number that anybody was given, N, and run firn sequencer "+
 				"resume %s "+
 				"--after N.", q.Name)
+		case reserved > l.Last && !l.Until.IsZero():
+			one.Effect = "Nobody gets IDs of " + q.Name + " until clocks show the time of those that are reserved"
+			one.Cause = fmt.Sprintf("%d is reserved, and now there are none above %d: a clock was ahead by more than %v",
+				reserved, l.Last, counter.Tolerance)
+			one.Do = "Find the node whose clock is or was wrong, and set it right. To go on at once, create another " +
+				"sequencer, and move the callers to it."
 		case q.Definition.Kind != cluster.Counter:
 			continue // their number is that of a layout, see sequencers
 		case left <= 0:
-			one.Effect = q.Name + " has no numbers left" + until(l) + " but those that nodes have reserved"
+			one.Effect = q.Name + " has no numbers left" + until(l)
+			if q.Definition.Order == cluster.OrderNode {
+				one.Effect += " but those that nodes have reserved"
+			}
 			one.Cause = fmt.Sprintf("all up to %d, the greatest, are reserved", l.Last)
 		case used >= 0.8:
 			one.Level, one.Effect = Warning, fmt.Sprintf("%s has %d numbers left%s", q.Name, left, until(l))
@@ -78,6 +87,9 @@ func (p *problems) counters() {
 			}
 		default:
 			continue
+		}
+		if !l.Until.IsZero() && one.Do == "" {
+			one.Do = "Wait until then, or create another counter with more digits, and move the callers to it."
 		}
 		p.addAbout(q.Name, one.Cause, one)
 	}

@@ -47,6 +47,9 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	if name == "." || name == ".." { // browsers and most clients resolve such a path to another one
 		return Created{}, false, Input(fmt.Errorf("the sequencer's name %q can't be in a URL; want another", name))
 	}
+	if _, err := d.Dated.Location(); err != nil {
+		return Created{}, false, Input(err)
+	}
 	if err := who.MayPrefix(name, d.Prefix); err != nil {
 		return Created{}, false, err
 	}

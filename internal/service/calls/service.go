@@ -188,11 +188,24 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	if _, ok := s.elsewhere(ctx, nil, name, err); ok {
 		return nil
 	}
-	if q, ok := s.member.Value().Sequencer(name); ok && q.Free() == q.NodeIDs().Size() && s.member.Ready() == nil &&
+	if err != nil && s.opens(ctx, name) {
+		return nil
+	}
+	if q, ok := s.member.Value().Sequencer(name); ok && !q.Definition().Claimed() && q.Free() == q.NodeIDs().Size() && s.member.Ready() == nil &&
 		!s.options.NoAutoAttach && q.Definition().Attach == cluster.AttachOnDemand {
 		return nil // nobody serves it yet, and the first call has the node that it comes to attach
 	}
 	return err // the same for an unknown name: anybody may ask
+}
+
+// opens reports whether the first call for an ID that is claimed would get one here, where there was none yet.
+func (s *Service) opens(ctx context.Context, name string) bool {
+	q, ok := s.member.Value().Sequencer(name)
+	if _, opened := s.member.Counter(name); opened || !ok || !q.Definition().Claimed() {
+		return false
+	}
+	record, err := s.member.CounterRecord(ctx, name)
+	return err == nil && !record.Lost()
 }
 
 // Cluster returns the ID of the cluster, for every answer; empty while it is not known.

@@ -60,6 +60,9 @@ func afterOf(r *http.Request, q query) (f following, err error) {
 	if ok {
 		f.id, err = calls.ReadAfter(text)
 	}
+	if f.wished {
+		err = nil
+	}
 	return f, err
 }
 

@@ -80,7 +80,7 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 	}
 	if err := json.Unmarshal(data, &n); err != nil {
 		return n, fmt.Errorf("the body: %w",
-			readable(err, "name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
+			readable(err, "name, kind, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
 				"sequence_bits, node_lowest, order, after, max, dated, digits, zone, attach, window, prefix, "+
 				"scattered or random_start"))
 	}

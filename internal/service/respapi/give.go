@@ -308,8 +308,11 @@ func (c *conn) decode(args [][]byte) {
 		texts = append(texts, "text", p.Text)
 	}
 	numbers := []number{{"id", p.ID}}
-	if p.Kind == cluster.Counter { // it has no more
+	if p.Kind == cluster.Counter {
 		texts = append(texts, "kind", p.Kind.String())
+		if p.Date != "" {
+			texts, numbers = append(texts, "date", p.Date), append(numbers, number{"number", p.Number})
+		}
 	} else {
 		texts = append([]string{"time", p.Time}, texts...)
 		numbers = append(numbers, number{"unix_ms", p.UnixMS}, number{"tick", p.Tick},
