@@ -3,6 +3,7 @@ package sequencer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -85,10 +86,13 @@ func (d Dated) validate() error {
 	return nil
 }
 
+// ofMachines are the names of zones that differ from machine to machine, or are none.
+var ofMachines = []string{"Local", "localtime", "posixrules", "Factory"}
+
 // Location returns where it is the date. An error is returned when this machine does not know the zone.
 func (d Dated) Location() (*time.Location, error) {
 	l, err := time.LoadLocation(d.Zone)
-	if err != nil || d.Zone == "Local" {
+	if err != nil || slices.Contains(ofMachines, d.Zone) {
 		return nil, fmt.Errorf("the zone %.70q is not known; want a name of the IANA database such as Europe/Berlin",
 			d.Zone)
 	}

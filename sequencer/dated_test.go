@@ -153,7 +153,7 @@ func TestDefinitionsThatDoNotGoTogether(t *testing.T) {
 		`{"dated":"day","digits":6}`: "dated day with 6 " +
 			"digits in UTC in a sequencer of the kind snowflake; only a counter can be dated",
 		`{"kind":"counter","dated":"week","digits":6}`:   `dated "week"; want day, month or year`,
-		`{"kind":"counter","dated":"day","digits":-1}`:               "dated day with -1 digits; want 1 to 10",
+		`{"kind":"counter","dated":"day","digits":-1}`:   "dated day with -1 digits; want 1 to 10",
 		`{"kind":"counter","dated":"month","digits":13}`: "dated month with 13 digits; want 1 to 12",
 		`{"kind":"counter","digits":6}`: "digits or a zone in " +
 			"a counter that is not dated; want dated day, month or year with them",

@@ -271,6 +271,9 @@ func (d Definition) window() string {
 // Equal reports whether two definitions are the same, in whatever time zones their epochs are.
 func (d Definition) Equal(other Definition) bool {
 	d.Layout.Epoch, other.Layout.Epoch = d.Layout.Epoch.UTC(), other.Layout.Epoch.UTC()
+	if d.Dated != (Dated{}) && other.Dated != (Dated{}) {
+		d.Dated.Zone, other.Dated.Zone = d.Dated.zone(), other.Dated.zone()
+	}
 	return d == other
 }
 

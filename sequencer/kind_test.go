@@ -71,7 +71,7 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 		t.Errorf("%v, want %s", err, why)
 	}
 	few := Definition{Kind: Counter, Max: 9}
-	if all := d.Differences(few); len(all) != 1 || all[0].String() != "max: 0 is in force, 9 is wanted" {
+	if all := d.Differences(few); len(all) != 1 || all[0].String() != "max: 9223372036854775807 is in force, 9 is wanted" {
 		t.Errorf("%v", all)
 	}
 	if all := d.Differences(Define(firn.Default)); len(all) != 1 ||
@@ -112,9 +112,9 @@ func TestErrorsOfKindsNameTheValue(t *testing.T) {
 			t.Errorf("%s: %v; want %q", text, err, why)
 		}
 	}
-	exact := Define(firn.Default)
-	exact.Order = OrderStrict
-	for _, d := range []Definition{exact, {Kind: 2}, {Kind: Counter, After: -1}, {Kind: Counter, Max: -1}} {
+	strict := Define(firn.Default)
+	strict.Order = OrderStrict
+	for _, d := range []Definition{strict, {Kind: 2}, {Kind: Counter, After: -1}, {Kind: Counter, Max: -1}} {
 		if err := d.Validate(); err == nil {
 			t.Errorf("%+v is valid", d)
 		}

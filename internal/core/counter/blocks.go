@@ -21,6 +21,10 @@ type Blocks struct {
 	next    []Block       // in ascending order
 	given   int64         // of the runs before current
 	short   int64         // how many numbers a caller waits for, that there are not; 0: nobody waits
+	most    int64         // the most that one of those who wait wants
+	demands int           // how often Demand was called
+	left    int64         // how many numbers nobody had reserved then
+	tooFew  error         // for who wants more
 	failing error         // why there is no next block yet; nil: it is to come
 	stopped error         // why there are no numbers; nil: there are
 	changed chan struct{} // closed when one of these changes
@@ -154,7 +158,7 @@ func (b *Blocks) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	before, ok := r.take(n)
 	if !ok {
 		before = 0
-		err = b.until(ctx, func() (short int64) {
+		err = b.until(ctx, n, func() (short int64) {
 			r, short = b.renew(n)
 			return short
 		})
@@ -196,7 +200,7 @@ func (b *Blocks) nextSize() (n int64) {
 
 // advance replaces a run that is used up, unless that has been done.
 func (b *Blocks) advance(ctx context.Context, r *run) error {
-	return b.until(ctx, func() (short int64) {
+	return b.until(ctx, 1, func() (short int64) {
 		switch {
 		case b.current.Load() != r:
 			return 0
@@ -227,22 +231,31 @@ func (b *Blocks) dropLocked() {
 		}
 		b.current.Store(b.newRun(next))
 	}
+	for len(b.next) > 0 && b.expired(b.newRun(b.next[0])) {
+		b.next = b.next[1:]
+	}
 }
 
 // await waits until there are so many numbers.
 func (b *Blocks) await(ctx context.Context, n int64) error {
-	return b.until(ctx, func() (short int64) {
-		r := b.current.Load()
-		if r.size-min(r.used.Load(), r.size)+b.nextSize() >= n {
+	return b.until(ctx, n, func() (short int64) {
+		if b.own() >= n {
 			return 0
 		}
 		return n
 	})
 }
 
+// own returns how many numbers are left of the blocks. mu is held.
+func (b *Blocks) own() int64 {
+	r := b.current.Load()
+	return r.size - min(r.used.Load(), r.size) + b.nextSize()
+}
+
 // until waits until lacks, which is called with mu held, returns zero, and asks for a block of so many numbers
-// meanwhile.
-func (b *Blocks) until(ctx context.Context, lacks func() (short int64)) error {
+// meanwhile, for a caller who wants n. If there are not as many it returns an error, before any are reserved for that.
+func (b *Blocks) until(ctx context.Context, n int64, lacks func() (short int64)) error {
+	asked := -1
 	for {
 		b.mu.Lock()
 		if b.stopped != nil {
@@ -255,7 +268,14 @@ func (b *Blocks) until(ctx context.Context, lacks func() (short int64)) error {
 			b.mu.Unlock()
 			return nil
 		}
-		b.short = max(b.short, short)
+		if asked >= 0 && b.demands > asked && n > b.left+b.own() {
+			defer b.mu.Unlock()
+			return b.tooFew
+		}
+		if asked < 0 {
+			asked = b.demands
+		}
+		b.short, b.most = max(b.short, short), max(b.most, n)
 		failing, changed := b.failing, b.changed
 		b.mu.Unlock()
 		b.want()
@@ -300,11 +320,16 @@ type Demand struct {
 	Next  int64 // how many the blocks after the present one have
 }
 
-// Demand returns the present one, however many numbers are left.
-func (b *Blocks) Demand(int64, error) Demand {
+// Demand returns the present one. Who wants more numbers than are left gets the error.
+func (b *Blocks) Demand(left int64, tooFew error) Demand {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.dropLocked()
+	b.demands, b.left, b.tooFew = b.demands+1, left, tooFew
+	if b.most > left+b.own() {
+		b.short, b.most = 0, 0
+		b.wakeLocked()
+	}
 	return Demand{Short: b.short, Next: b.nextSize()}
 }
 
@@ -313,13 +338,13 @@ func (b *Blocks) Add(block Block) {
 	b.change(func() {
 		if b.stopped == nil {
 			b.next = append(b.next, block)
-			b.failing, b.short = nil, 0
+			b.failing, b.short, b.most = nil, 0, 0
 		}
 	})
 }
 
 // Fail says why there is no next block yet: callers that would wait for one get the error, until Add.
-func (b *Blocks) Fail(err error) { b.change(func() { b.failing = err }) }
+func (b *Blocks) Fail(err error) { b.change(func() { b.failing, b.short, b.most = err, 0, 0 }) }
 
 // Stop stops the use: nobody gets a number any more, but the error. It returns those that nobody got, as Stopped wants
 // them. Start begins again, with new blocks; after nil there is no need for that.
@@ -333,7 +358,7 @@ func (b *Blocks) Stop(why error) (unused [2]Block) {
 			unused = [2]Block{join(unused[0], unused[1]), next}
 		}
 		b.current.Store(b.newRun(Block{}))
-		b.next, b.short, b.failing = nil, 0, nil
+		b.next, b.short, b.most, b.failing = nil, 0, 0, nil
 	})
 	return unused
 }
@@ -345,6 +370,10 @@ func (b *Blocks) change(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
+	b.wakeLocked()
+}
+
+func (b *Blocks) wakeLocked() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }

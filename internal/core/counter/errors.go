@@ -16,6 +16,7 @@ var ErrReleased = errors.New("it has left")
 type ExhaustedError struct {
 	Last  int64     // the greatest that there is
 	Until time.Time // when there are greater ones; zero: never
+	soon  bool      // in the next tick
 }
 
 func (e *ExhaustedError) Error() string {
@@ -27,7 +28,12 @@ func (e *ExhaustedError) Error() string {
 }
 
 // Reason returns the code of the error.
-func (*ExhaustedError) Reason() string { return "exhausted" }
+func (e *ExhaustedError) Reason() string {
+	if e.soon {
+		return "overloaded"
+	}
+	return "exhausted"
+}
 
 // AheadError is returned when somebody has reserved numbers of a time that this member's clock has not reached.
 type AheadError struct {

@@ -70,20 +70,21 @@ func Tell(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// Found puts the record of a counter that is created, unless there is one. It must be there before anybody can claim: a
-// counter without one may be one whose record the store has lost. A write in doubt needs no care: the caller calls
-// Found again. A *SmallerError is returned when the numbers of the rule's present time are not above those that are
-// reserved. Other errors are those of the store, or say what can't be read.
-func Found(ctx context.Context, s store.Store, key string, r Rule, now time.Time) error {
-	v, _, err := Read(ctx, s, key)
-	if err != nil {
-		return err
-	}
+// Fits returns a *SmallerError when the numbers of the rule's present time are not above those that are reserved.
+func Fits(v View, r Rule, now time.Time) error {
 	if l := r.Limits(now, v.Last); max(v.Last, l.After) >= l.Last && !l.Until.IsZero() {
 		return &SmallerError{After: max(v.Last, l.After), Last: l.Last}
 	}
-	if v.Version != 0 {
-		return nil
+	return nil
+}
+
+// Found puts the record of a counter that is created, unless there is one. It must be there before anybody can claim: a
+// counter without one may be one whose record the store has lost. A write in doubt needs no care: the caller calls
+// Found again. Errors are those of the store, or say what can't be read.
+func Found(ctx context.Context, s store.Store, key string) error {
+	v, _, err := Read(ctx, s, key)
+	if err != nil || v.Version != 0 {
+		return err
 	}
 	err = write(ctx, s, key, v, Record{Era: v.StoreEra})
 	if errors.Is(err, store.ErrConflict) { // another one was faster, or the era has changed

@@ -18,6 +18,7 @@ type Limits struct {
 	Last  int64 // and not greater than that
 
 	Until time.Time // when greater ones may be; zero: never
+	soon  bool      // there are more in each tick
 }
 
 // Rule says which numbers a counter has. No number is unique since a rule or a clock says so: they choose among those
@@ -69,7 +70,7 @@ func datedLimits(d sequencer.Definition, where *time.Location, now time.Time, re
 			first, last, until = f, l, u
 		}
 	}
-	return Limits{max(int64(d.After), int64(first)-1), int64(last), until}
+	return Limits{After: max(int64(d.After), int64(first)-1), Last: int64(last), Until: until}
 }
 
 // timedLimits counts ticks as places of a layout with a sequence and no node.
@@ -77,15 +78,15 @@ func timedLimits(l firn.Layout, after firn.ID, now time.Time) Limits {
 	ticks := func(at time.Time) int64 { return int64(at.Sub(l.Epoch) / l.Tick) }
 	end := int64(1)<<l.TimeBits - 1
 	latest := min(ticks(now.Add(Tolerance)), end)
-	if now.Before(l.Epoch) {
-		return Limits{Last: -1, Until: l.Epoch}
+	if now.Before(l.Epoch) || ticks(now) > end {
+		return Limits{Last: -1}
 	}
 	limits := Limits{
 		After: max(int64(after), ticks(now)<<l.SequenceBits-1),
 		Last:  latest<<l.SequenceBits | (int64(1)<<l.SequenceBits - 1),
 	}
 	if latest < end {
-		limits.Until = now.Add(Tolerance)
+		limits.Until, limits.soon = l.TickStart(ticks(now)+1), true
 	}
 	return limits
 }

@@ -33,12 +33,12 @@ func TestLimitsOfADate(t *testing.T) {
 		reserved int64
 		want     Limits
 	}{
-		{midnight, 0, Limits{20261127000, 20261127999, midnight.AddDate(0, 0, 1)}},
-		{midnight.Add(-1), 20261126007, Limits{20261127000, 20261126999, midnight}}, // none that exceeds After
-		{midnight.AddDate(0, 0, 1), 20261127999, Limits{20261128000, 20261128999, midnight.AddDate(0, 0, 2)}},
+		{midnight, 0, Limits{After: 20261127000, Last: 20261127999, Until: midnight.AddDate(0, 0, 1)}},
+		{midnight.Add(-1), 20261126007, Limits{After: 20261127000, Last: 20261126999, Until: midnight}}, // none that exceeds After
+		{midnight.AddDate(0, 0, 1), 20261127999, Limits{After: 20261128000, Last: 20261128999, Until: midnight.AddDate(0, 0, 2)}},
 		// Somebody's clock is ahead of this one, by less than Tolerance, and by more.
-		{midnight.Add(-9 * time.Second), 20261127001, Limits{20261127000, 20261127999, midnight.AddDate(0, 0, 1)}},
-		{midnight.Add(-11 * time.Second), 20261127001, Limits{20261127000, 20261126999, midnight}},
+		{midnight.Add(-9 * time.Second), 20261127001, Limits{After: 20261127000, Last: 20261127999, Until: midnight.AddDate(0, 0, 1)}},
+		{midnight.Add(-11 * time.Second), 20261127001, Limits{After: 20261127000, Last: 20261126999, Until: midnight}},
 	} {
 		have := rule.Limits(c.now, c.reserved)
 		if have.After != c.want.After || have.Last != c.want.Last || !have.Until.Equal(c.want.Until) {
@@ -66,28 +66,23 @@ func TestLimitsOfATime(t *testing.T) {
 	tolerance := Tolerance.Milliseconds()
 	end := int64(1)<<20 - 1
 	for _, c := range []struct {
-		now        time.Duration
-		want       Limits
-		untilStart bool
+		now  time.Duration
+		want Limits
 	}{
-		{time.Millisecond, Limits{70, (1+tolerance)<<5 + 31, l.Epoch.Add(time.Millisecond + Tolerance)}, false},
-		{
-			3*time.Millisecond - 1,
-			Limits{70, (2+tolerance)<<5 + 31, l.Epoch.Add(3*time.Millisecond - 1 + Tolerance)},
-			false,
-		},
-		{
-			3 * time.Millisecond,
-			Limits{3<<5 - 1, (3+tolerance)<<5 + 31, l.Epoch.Add(3*time.Millisecond + Tolerance)},
-			false,
-		},
-		{-1, Limits{0, -1, l.Epoch}, true},
-		{l.Lifetime().Sub(l.Epoch) - 1, Limits{end<<5 - 1, end<<5 + 31, time.Time{}}, false},
-		{time.Hour, Limits{time.Hour.Milliseconds()<<5 - 1, end<<5 + 31, time.Time{}}, false},
+		{time.Millisecond, Limits{70, (1+tolerance)<<5 + 31, l.TickStart(2), true}},
+		{3*time.Millisecond - 1, Limits{70, (2+tolerance)<<5 + 31, l.TickStart(3), true}},
+		{3 * time.Millisecond, Limits{3<<5 - 1, (3+tolerance)<<5 + 31, l.TickStart(4), true}},
+		{-1, Limits{Last: -1}},
+		{l.Lifetime().Sub(l.Epoch) - 1, Limits{After: end<<5 - 1, Last: end<<5 + 31}},
+		{l.Lifetime().Sub(l.Epoch), Limits{Last: -1}},
+		{24 * time.Hour, Limits{Last: -1}},
 	} {
 		if have := rule.Limits(l.Epoch.Add(c.now), 0); have != c.want {
 			t.Errorf("%v after the epoch: %v, want %v", c.now, have, c.want)
 		}
+	}
+	if e := (&ExhaustedError{soon: true}).Reason(); e != "overloaded" {
+		t.Errorf("%s until the next tick", e)
 	}
 }
 

@@ -192,12 +192,12 @@ func (o *Owner) left(s State) (n int64, none error) {
 // none returns why no more numbers than those up to Last may be claimed.
 func (l Limits) none(reserved int64) error {
 	if l.Last < 0 {
-		return fmt.Errorf("%w: it begins at %s", firn.ErrLifetime, l.Until.UTC().Format(time.RFC3339))
+		return firn.ErrLifetime
 	}
 	if reserved > l.Last && !l.Until.IsZero() {
 		return &AheadError{Reserved: reserved, Last: l.Last}
 	}
-	return &ExhaustedError{Last: l.Last, Until: l.Until}
+	return &ExhaustedError{Last: l.Last, Until: l.Until, soon: l.soon}
 }
 
 func (o *Owner) lost() error {

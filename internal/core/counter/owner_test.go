@@ -509,7 +509,7 @@ func TestACounterIsFoundedOnce(t *testing.T) {
 			t.Errorf("%v, want that one without a record is lost", err)
 		}
 		for range 2 {
-			if err := Found(t.Context(), a.client, key, p.rule(), time.Now()); err != nil {
+			if err := Found(t.Context(), a.client, key); err != nil {
 				t.Fatal(err)
 			}
 			a.take(2)

@@ -22,7 +22,7 @@ type Counter struct {
 	name       string
 	definition cluster.Definition
 	rule       counter.Rule
-	ensured    bool // EnsureCounter was called: the member creates it again after the store lost data
+	ensured    atomic.Bool // EnsureCounter was called: the member creates it again after the store lost data
 
 	created atomic.Int64                  // position in the log; 0: unknown, after the store lost data
 	owner   atomic.Pointer[counter.Owner] // replaced where a copy of this process may go on with its blocks
@@ -83,11 +83,15 @@ func (m *Member) counter(name string, v cluster.Sequencer, ensured bool) (*Count
 	defer m.counters.mu.Unlock()
 	if c := m.counters.all[name]; c != nil && c.ctx.Err() == nil {
 		if c.adopt(v) || c.created.Load() == v.Created() {
+			if ensured {
+				c.ensured.Store(true)
+			}
 			return c, nil
 		}
 		c.end(ErrDestroyed) // this may be known here before the player notes it
 	}
-	c := &Counter{m: m, name: name, definition: v.Definition(), ensured: ensured, wake: make(chan struct{}, 1)}
+	c := &Counter{m: m, name: name, definition: v.Definition(), wake: make(chan struct{}, 1)}
+	c.ensured.Store(ensured)
 	var err error
 	if c.rule, err = counter.RuleOf(c.definition); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
@@ -193,16 +197,20 @@ func (c *Counter) FillAfter(ctx context.Context, after firn.ID, _ time.Duration,
 			err = &AfterError{After: after, Last: firn.ID(v.Last)}
 		}
 		if err != nil {
+			clear(ids)
 			return err
 		}
 	}
 	return c.Fill(ctx, ids)
 }
 
-// Take takes n consecutive numbers, at least 1, and returns the last of them. Where the numbers after a block are
+// Take takes n consecutive numbers, at least 1, and returns the last of them. An error is returned when n is less. Where the numbers after a block are
 // another member's, what is left of that block may be too little, and nobody gets it any more. It waits and fails as
 // Next does.
 func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) {
+	if n < 1 {
+		return 0, fmt.Errorf("%d consecutive numbers; want 1 or more", n)
+	}
 	err = c.give(ctx, func(from counter.Dispenser) (err error) {
 		last, err = from.Take(ctx, n)
 		return err

@@ -45,7 +45,7 @@ func (c *Counter) awaitWork(failures int, err error) bool {
 		if failures > 0 { // callers who get the error do not make it ask the store more often
 			wanted, wait = nil, backoff.After(failures-1)
 		}
-		if none, ok := errors.AsType[*counter.ExhaustedError](err); ok && none.Until.After(c.m.now()) {
+		if none, ok := errors.AsType[*counter.ExhaustedError](err); failures > 0 && ok && none.Until.After(c.m.now()) {
 			wait = min(wait, none.Until.Sub(c.m.now()))
 		}
 		if lost {
@@ -111,6 +111,9 @@ func (c *Counter) claim(ctx context.Context) error {
 // claimOnce claims a block if one is wanted, by what is known of the generation.
 func (c *Counter) claimOnce(ctx context.Context, o *counter.Owner) error {
 	err := c.open(ctx)
+	if err == nil && c.rule.Timed() {
+		err = c.m.judged().err()
+	}
 	if err == nil {
 		err = o.Claim(ctx, c.guard)
 	}
@@ -129,7 +132,7 @@ func (c *Counter) open(ctx context.Context) error {
 	case c.guard.Key != "" && c.guarded == losses:
 		return nil
 	}
-	if c.rule.Timed() { // a wrong date would keep others from giving numbers; later the clock follows no step by itself
+	if c.rule.Timed() { // a wrong date or time would keep others from giving numbers
 		if err := c.m.checkClock(ctx); err != nil {
 			return err
 		}

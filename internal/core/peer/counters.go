@@ -49,7 +49,7 @@ func (p *player) tellCounters() {
 		switch created := c.created.Load(); { // after that: createAgain may adopt it at the same time
 		case adopted:
 			c.poke()
-		case created == 0 && !ok && c.ensured: // it is created again
+		case created == 0 && !ok && c.ensured.Load(): // it is created again
 		case !ok && created <= p.value.Position(), ok && q.Created() > created:
 			c.end(ErrDestroyed)
 		}
@@ -89,7 +89,7 @@ func (p *player) tellLoss(ctx context.Context) {
 func (p *player) forgetCounters() {
 	for _, c := range p.counters.list() {
 		c.created.Store(0)
-		if c.ensured {
+		if c.ensured.Load() {
 			p.registry.serve(func() { c.createAgain(c.ctx) })
 		}
 	}
@@ -135,11 +135,11 @@ func (m *Member) CounterRecord(ctx context.Context, name string) (v counter.View
 // mostCounters is of how many counters a member tells in its pulse: all members read those of all.
 const mostCounters = 32
 
-// countings returns how far this member is with its counters, at most mostCounters; those that have stopped go before
-// others.
+// countings returns how far this member is with its counters, at most mostCounters; those that have stopped come after
+// others, which may give numbers.
 func (m *Member) countings() map[string]Counting {
 	all := map[string]Counting{}
-	for _, lost := range []bool{true, false} {
+	for _, lost := range []bool{false, true} {
 		for _, c := range m.Counters() {
 			if is := c.Counting(); is.Lost == lost && len(all) < mostCounters {
 				all[c.name] = is
@@ -147,6 +147,21 @@ func (m *Member) countings() map[string]Counting {
 		}
 	}
 	return all
+}
+
+// mayCount reports whether a member may give numbers of a counter that it does not know to be lost. It does not tell of
+// all counters if it has many.
+func (v Vitals) mayCount(name string) bool {
+	is, told := v.Counters[name]
+	if told || len(v.Counters) < mostCounters {
+		return is.Reserved > 0 && !is.Lost
+	}
+	for _, is := range v.Counters {
+		if is.Lost {
+			return false // so it tells of all that are not
+		}
+	}
+	return true
 }
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
@@ -198,7 +213,7 @@ func (m *Member) mayResume(ctx context.Context, name string, after int64, l coun
 		}
 		living, err := m.Pulses(ctx)
 		for id, p := range living {
-			if is := p.Vitals.Counters[name]; is.Reserved > 0 && !is.Lost {
+			if p.Vitals.mayCount(name) {
 				return &InUseError{Name: name, Node: cmp.Or(p.Owner, id)}
 			}
 		}

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,14 +196,8 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 		switch {
 		case err != nil:
 			return err
-		case d.Claimed() && founds:
-			rule, err := counter.RuleOf(d)
-			if err == nil {
-				err = counter.Found(ctx, m.store, counter.Key(name), rule, m.now())
-			}
-			return err
 		case d.Claimed():
-			return nil
+			return m.checkClaimed(ctx, name, d, founds)
 		}
 		horizon, _, err := m.horizons(ctx, name)
 		if err != nil {
@@ -211,6 +206,37 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 		_, err = m.above(d, i.successor(i.Created+1, d).closed(horizon))
 		return err
 	})
+}
+
+// checkClaimed refuses a definition whose numbers would be smaller than those before, and may found the counter.
+func (m *Member) checkClaimed(ctx context.Context, name string, d cluster.Definition, founds bool) error {
+	rule, err := counter.RuleOf(d)
+	if err != nil {
+		return err
+	}
+	v, _, err := counter.Read(ctx, m.store, counter.Key(name))
+	if err == nil {
+		err = counter.Fits(v, rule, m.now())
+	}
+	if err == nil && founds && v.Version == 0 {
+		err = m.checkLost(ctx, name, d)
+	}
+	if err == nil && founds {
+		err = counter.Found(ctx, m.store, counter.Key(name))
+	}
+	return err
+}
+
+// checkLost returns a *LostNumbersError when one of the living has reserved numbers that the definition would give
+// again: the store has lost the sequencer.
+func (m *Member) checkLost(ctx context.Context, name string, d cluster.Definition) error {
+	living, err := m.Pulses(ctx)
+	for id, p := range living {
+		if is := p.Vitals.Counters[name]; is.Reserved > d.After {
+			return &LostNumbersError{Name: name, Node: cmp.Or(p.Owner, id), Last: is.Reserved}
+		}
+	}
+	return err
 }
 
 // attach has the player attach the member to this sequencer.

@@ -136,6 +136,7 @@ const MaxAhead = clocks.Skew
 // that exceed it once firn.Gather is applied to both. Zero: any IDs.
 func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, most time.Duration, ids []firn.ID) error {
 	after = s.gather(after)
+	most = min(most, s.m.options.window(s.definition)/3) // or the horizon would stop others until it is extended
 	err := s.take(after, func(g *firn.Generator, wait bool) error {
 		if after != 0 {
 			if err := g.Advance(after, most); err != nil {

@@ -41,9 +41,26 @@ func checkAfter(d cluster.Definition, after firn.ID) error {
 		after = firn.Gather(after)
 	}
 	if _, err := d.IDLayout().Decompose(after); err != nil {
-		return Input(fmt.Errorf("after: %w; want an ID of this sequencer", err))
+		return &notOfHereError{Input(fmt.Errorf("after: %w; want an ID of this sequencer", err))}
 	}
 	return nil
+}
+
+// notOfHereError says that the sequencer has no such ID as is to be exceeded.
+type notOfHereError struct{ error }
+
+func (e *notOfHereError) Unwrap() error { return e.error }
+
+// NeverAfter reports whether an error says that the sequencer has not made the ID that is to be exceeded.
+func NeverAfter(err error) bool {
+	if _, ok := errors.AsType[*notOfHereError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*peer.AfterError](err); ok {
+		return true
+	}
+	far, ok := errors.AsType[*aheadError](err)
+	return ok && far.Reason() == string(codes.BadRequest)
 }
 
 // aheadError says that an ID to exceed lies too far ahead of this node's clock.

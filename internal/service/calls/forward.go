@@ -150,15 +150,6 @@ func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, _ time.Duratio
 	}
 }
 
-// Take gives n consecutive IDs in strict order, of which it returns the last.
-func (e *elsewhere) Take(ctx context.Context, n int64) (last firn.ID, err error) {
-	ids := make([]firn.ID, n)
-	if err := e.fill(ctx, 0, ids); err != nil {
-		return 0, err
-	}
-	return ids[n-1], nil
-}
-
 // between returns the time between two IDs, at least a millisecond.
 func (e *elsewhere) between(early, late firn.ID) time.Duration {
 	l := e.Definition().IDLayout()

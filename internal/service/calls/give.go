@@ -56,7 +56,10 @@ func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name stri
 	}
 	defer end()
 	c := call{
-		turns: &s.turns, caller: partyOf(who, at), name: name, after: after, most: mostAhead(who, name), wants: count,
+		turns: &s.turns, caller: partyOf(who, at), name: name, after: after, wants: count,
+	}
+	if after != 0 {
+		c.most = mostAhead(who, name)
 	}
 	if c.release, err = s.hold(ctx, within, c.caller, at, answerSize(count)); err != nil {
 		return err
@@ -161,8 +164,12 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string,
 	give func(Issuer) error,
 ) (by string, err error) {
 	if first, ok := s.rival(ctx, who, name); ok {
-		if by, done, err := s.fromElsewhere(first, give); done {
+		by, done, err := s.fromElsewhere(first, give)
+		if done && (err == nil || CodeOf(err) == codes.BadRequest) {
 			return by, err
+		}
+		if done { // this node may give some
+			s.peers.failed(name, first.at.id)
 		}
 	}
 	if err = s.fromHere(ctx, who, name, give); err == nil {

@@ -31,7 +31,8 @@ func (s *Service) Take(ctx context.Context, who *auth.Caller, name string, count
 		return 0, err
 	}
 	defer end()
-	_, err = s.from(ctx, who, name, func(m Issuer) (err error) {
+	// Another node would make them in pieces, between which others take some.
+	_, err = s.from(Forwarded(ctx), who, name, func(m Issuer) (err error) {
 		c, ok := m.(interface {
 			Take(ctx context.Context, n int64) (firn.ID, error)
 		})

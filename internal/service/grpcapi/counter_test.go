@@ -81,8 +81,8 @@ func TestLifeOfACounter(t *testing.T) {
 
 	one, err := b.admin.GetSequencer(ctx, &firnv1.GetSequencerRequest{Name: "invoices"})
 	shown("GetSequencer", one.GetSequencer(), err)
-	if q := one.GetSequencer(); q.GetCount().GetReserved() != 49 || q.GetCount().GetLost() ||
-		q.GetHere().GetState() != firnv1.Here_STATE_COUNTING || q.GetHere().GetReserved() != 49 {
+	if q := one.GetSequencer(); q.GetCount().GetReserved() != 48 || q.GetCount().GetLost() ||
+		q.GetHere().GetState() != firnv1.Here_STATE_COUNTING || q.GetHere().GetReserved() != 48 {
 		t.Errorf("GetSequencer: %v", q)
 	}
 	list, err := a.admin.ListSequencers(ctx, &firnv1.ListSequencersRequest{})

@@ -10,7 +10,6 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 	"github.com/firn-id/firn/internal/service/admit/auth"
 	"github.com/firn-id/firn/internal/service/calls"
-	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // sequencerOf is the sequencer in a path; the default one, if the path names none.
@@ -74,7 +73,7 @@ func (h *Handler) many(r *http.Request, who *auth.Caller, f following, count int
 		return h.service.ManyAfter(contextOf(r), who, r.RemoteAddr, sequencerOf(r), after, count, deliver)
 	}
 	err := take(f.id)
-	if f.wished && calls.CodeOf(err) == codes.BadRequest {
+	if f.wished && calls.NeverAfter(err) {
 		return take(0)
 	}
 	return err

@@ -188,7 +188,7 @@ func TestBadSequencers(t *testing.T) {
 			{`{"name":5}`, 400, "name is 5; want a string"},
 			{`{"name":"Orders"}`, 400, `the sequencer's name \\"Orders\\"; want 1 to 100 of a-z, 0-9`},
 			{`{"name":".."}`, 400, `name \\"..\\" can't be in a URL`},
-			{`{"name":"a","node":3}`, 400, `unknown field \\"node\\"; want name, nodes, allocation`},
+			{`{"name":"a","node":3}`, 400, `unknown field \\"node\\"; want name, kind, nodes, allocation`},
 			{`{"name":"a","nodes":"3"}`, 400, "nodes is a JSON string; want a whole number"},
 			{`{"name":"a","nodes":1.5}`, 400, "nodes is a JSON number 1.5; want a whole number"},
 			{`{"name":"a","nodes":0}`, 400, "0 nodes; want 1 to 1024"},

@@ -98,7 +98,7 @@ func TestWholeSequencersAreShownOnce(t *testing.T) {
 	})
 }
 
-// Five nodes with 62 sequencers have four series of each whole sequencer, and seven of each node.
+// Five nodes with 62 sequencers have four series of each whole sequencer, and eight of each node.
 func TestSeriesOfManySequencers(t *testing.T) {
 	testenv.Slow(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestSeriesOfManySequencers(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.once(sequencers)
 		n, _ := s.counted()
-		if want := sequencers * (4 + 7*nodes); n != want {
+		if want := sequencers * (4 + 8*nodes); n != want {
 			t.Errorf("%d series; want %d", n, want)
 		}
 		s.end()

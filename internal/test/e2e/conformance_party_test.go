@@ -288,7 +288,7 @@ func number(v any) int {
 func (p *party) enter(line map[string]any, texts []string, scripted bool, sent time.Time) {
 	name, _ := line["sequencer"].(string)
 	ascend := line["do"] == "fill" && p.sequencers[name]["scattered"] != true
-	dense := line["do"] == "fill" && p.sequencers[name]["exact"] == true
+	dense := line["do"] == "fill" && p.sequencers[name]["order"] == "strict"
 	var last ids.ID
 	taken := make([]ids.ID, 0, len(texts))
 	for i, text := range texts {
