@@ -196,3 +196,15 @@ func TestAWrongClockRepeatsNoDate(t *testing.T) {
 		}
 	})
 }
+
+// Blocks that expire before one is in use are not joined to what follows.
+func TestExpiredBlocksAreNotJoined(t *testing.T) {
+	now := int64(5)
+	b := newBlocks(func(number int64) int64 { return number }, func() int64 { return now })
+	b.Add(Block{1, 10})
+	now = 11
+	b.Add(Block{101, 110})
+	if last, err := b.Take(t.Context(), 1); err != nil || last != 101 {
+		t.Errorf("%d %v", last, err)
+	}
+}

@@ -508,8 +508,14 @@ func TestACounterIsFoundedOnce(t *testing.T) {
 		if err := a.Claim(t.Context()); reason.Of(err) != "lost" {
 			t.Errorf("%v, want that one without a record is lost", err)
 		}
+		if err := Found(t.Context(), a.client, key, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Claim(t.Context()); reason.Of(err) != "lost" {
+			t.Errorf("%v, want that one which is created after a loss is lost", err)
+		}
 		for range 2 {
-			if err := Found(t.Context(), a.client, key); err != nil {
+			if err := Found(t.Context(), a.client, key, 1); err != nil {
 				t.Fatal(err)
 			}
 			a.take(2)
@@ -605,6 +611,38 @@ func TestOwnersUnderFaults(t *testing.T) {
 				t.Errorf("seed %d: only %d numbers", seed, len(given))
 			}
 			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// A call for more numbers than are left reserves none for that, and others go on.
+func TestACallForTooManyReservesNone(t *testing.T) {
+	for by, take := range map[string]func(d Dispenser, t *testing.T) error{
+		"Take": func(d Dispenser, t *testing.T) error { _, err := d.Take(t.Context(), 101); return err },
+		"Fill": func(d Dispenser, t *testing.T) error { return d.Fill(t.Context(), make([]firn.ID, 101)) },
+	} {
+		inBubble(t, func(t *testing.T, p *place) {
+			p.pace, p.Max = Pace{}, 100
+			a, b := p.party("a"), p.party("b")
+			a.wants(1, 1)
+			var err error
+			go func() { err = take(a.Blocks(), t) }()
+			synctest.Wait()
+			for range 3 {
+				<-a.Blocks().Wanted()
+				if err := a.Claim(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if synctest.Wait(); err != nil {
+					break
+				}
+			}
+			if reason.Of(err) != "exhausted" || p.record().Last > 50 {
+				t.Errorf("%s: %v, and %+v", by, err, p.record())
+			}
+			if id := b.next(); id > 51 {
+				t.Errorf("%s: b gets %d", by, id)
+			}
 		})
 	}
 }

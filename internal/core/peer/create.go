@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +75,8 @@ func (m *Member) attachIf(ctx context.Context, name string, look func(context.Co
 }
 
 // Create creates a sequencer without attaching to it, and reports whether it is new. It is for an operator, who knows
-// that a counter of this name has given no numbers which the store has lost. A *cluster.QuotaError is returned
+// that a counter of this name has given no numbers which the store has lost; if it has ever lost data, a counter
+// that is new, without After, gives none before ResumeCounter. A *cluster.QuotaError is returned
 // when it is, and one of the quotas is reached; the log decides that, so no two members exceed one together. The other
 // errors are those of EnsureSequencer.
 func (m *Member) Create(ctx context.Context, name string, d cluster.Definition,
@@ -218,23 +218,8 @@ func (m *Member) checkClaimed(ctx context.Context, name string, d cluster.Defini
 	if err == nil {
 		err = counter.Fits(v, rule, m.now())
 	}
-	if err == nil && founds && v.Version == 0 {
-		err = m.checkLost(ctx, name, d)
-	}
 	if err == nil && founds {
-		err = counter.Found(ctx, m.store, counter.Key(name))
-	}
-	return err
-}
-
-// checkLost returns a *LostNumbersError when one of the living has reserved numbers that the definition would give
-// again: the store has lost the sequencer.
-func (m *Member) checkLost(ctx context.Context, name string, d cluster.Definition) error {
-	living, err := m.Pulses(ctx)
-	for id, p := range living {
-		if is := p.Vitals.Counters[name]; is.Reserved > d.After {
-			return &LostNumbersError{Name: name, Node: cmp.Or(p.Owner, id), Last: is.Reserved}
-		}
+		err = counter.Found(ctx, m.store, counter.Key(name), int64(d.After))
 	}
 	return err
 }

@@ -144,22 +144,6 @@ func (e *AfterError) Error() string {
 // Reason returns the code of the error, as docs/errors.md has it.
 func (*AfterError) Reason() string { return "bad_request" }
 
-// LostNumbersError is returned when a counter is created again after the store has lost it, and a member knows that
-// numbers were reserved which it would give again.
-type LostNumbersError struct {
-	Name string  // of the counter
-	Node string  // the name of the member's node
-	Last firn.ID // the greatest number that it knows to be reserved
-}
-
-func (e *LostNumbersError) Error() string {
-	return fmt.Sprintf("the store has lost %q, of which the node %q knows numbers up to %d: they could come again; create "+
-		"it after the greatest number that anybody was given, or that one", e.Name, e.Node, int64(e.Last))
-}
-
-// Reason returns the code of the error, as docs/errors.md has it.
-func (*LostNumbersError) Reason() string { return "refused" }
-
 // kindOf returns what tells the IDs of a definition from others of the same name.
 func kindOf(d cluster.Definition) string {
 	if d.Kind == cluster.Snowflake && d.Claimed() {

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/sequencer"
 )
 
@@ -137,7 +139,8 @@ func TestDatedNumbersAscendOverMidnight(t *testing.T) {
 
 func TestOrdersThatDoNotGoTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		m := w.ready("a")[0].mem.Load()
+		a := w.ready("a")[0]
+		m := a.mem.Load()
 		w.start("other").ready(time.Second)
 		unknown := receipts
 		unknown.Dated.Zone = "Europe/Brelin"
@@ -163,6 +166,16 @@ func TestOrdersThatDoNotGoTogether(t *testing.T) {
 				_, err := m.Create(t.Context(), "later", later)
 				return err
 			},
+			"its numbers would have to exceed 20000101001, and those of the present time end at 200001999": func() error {
+				w.next(a.claims("receipts", receipts))
+				if err := m.Destroy(t.Context(), "receipts"); err != nil {
+					t.Fatal(err)
+				}
+				monthly := receipts
+				monthly.Dated.Every = sequencer.EveryMonth
+				_, err := m.EnsureCounter(t.Context(), "receipts", monthly)
+				return err
+			},
 		} {
 			if err := try(); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "\n", ""), what) {
 				t.Errorf("%v, want %s", err, what)
@@ -174,6 +187,132 @@ func TestOrdersThatDoNotGoTogether(t *testing.T) {
 		_, err := m.EnsureSequencer(t.Context(), "strict", cluster.Define(layout))
 		if kind, ok := errors.AsType[*KindError](err); !ok || !kind.Destroyed || reason.Of(err) != "refused" {
 			t.Errorf("%v, want that IDs may come again", err)
+		}
+	})
+}
+
+// A clock that runs ahead by little, so that nothing but the others' clocks shows it, stops its node and nobody else.
+func TestADriftingClockClaimsNoTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b", "c")
+		c, right := nodes[0].claims("events", events), nodes[1].claims("events", events)
+		w.next(c)
+		for range 60 {
+			nodes[0].wall.step(400 * time.Millisecond)
+			time.Sleep(4 * time.Second)
+		}
+		time.Sleep(window)
+		if _, err := c.Next(t.Context()); reason.Of(err) != "clock" {
+			t.Errorf("%v, want that the others disagree: %v", err, nodes[0].mem.Load().judged())
+		}
+		w.next(right)
+	})
+}
+
+// Nobody can resume above numbers that there are not yet, which could not be undone.
+func TestResumeKnowsTheTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.ready("a")[0]
+		c := a.claims("receipts", receipts)
+		last := w.next(c)
+		if err := counter.Tell(t.Context(), w.service.Client("observer")); err != nil {
+			t.Fatal(err)
+		}
+		w.gone(c, "lost", 2*window)
+		time.Sleep(window)
+		m := a.mem.Load()
+		for after, refused := range map[firn.ID]bool{last - 1: true, 20000102001: true, firn.MaxID - 1: true, 20000101500: false} {
+			err := m.ResumeCounter(t.Context(), "receipts", after)
+			if (reason.Of(err) == "refused") != refused || !refused && err != nil {
+				t.Errorf("resumed above %d: %v", after, err)
+			}
+		}
+	})
+}
+
+// A pulse does not tell of all counters of a member that has many. What it does not tell may be in use.
+func TestAMemberOfManyCountersMayCount(t *testing.T) {
+	many := func(lost int) (v Vitals) {
+		v.Counters = map[string]Counting{}
+		for i := range mostCounters {
+			v.Counters[fmt.Sprint("k", i)] = Counting{Reserved: 7, Lost: i < lost}
+		}
+		return v
+	}
+	for _, c := range []struct {
+		vitals Vitals
+		name   string
+		want   bool
+	}{
+		{Vitals{}, "k0", false},
+		{Vitals{Counters: map[string]Counting{"k0": {Reserved: 7}}}, "k0", true},
+		{Vitals{Counters: map[string]Counting{"k0": {Reserved: 7, Lost: true}}}, "k0", false},
+		{Vitals{Counters: map[string]Counting{"k0": {}}}, "k0", false},
+		{Vitals{Counters: map[string]Counting{"k0": {Reserved: 7}}}, "other", false},
+		{many(0), "other", true},
+		{many(1), "other", false},
+		{many(1), "k0", false},
+		{many(1), "k1", true},
+	} {
+		if got := c.vitals.mayCount(c.name); got != c.want {
+			t.Errorf("%v: of %s %v", c.vitals.Counters, c.name, got)
+		}
+	}
+}
+
+// A counter that is created again, since the store has lost it, does not give the numbers that the living know of.
+func TestALostCounterIsNotCreatedFromTheBeginning(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.ready("a", "b")
+		m := nodes[1].mem.Load()
+		before := w.service.Backup()
+		if _, err := m.Create(t.Context(), "tickets", invoices); err != nil {
+			t.Fatal(err)
+		}
+		c, err := nodes[0].mem.Load().OpenCounter(t.Context(), "tickets")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			w.next(c)
+		}
+		w.service.RollBack(before, 0)
+		inTime := func(do func() error) {
+			t.Helper()
+			for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+				err := do()
+				if err == nil {
+					return
+				}
+				if time.Now().After(end) {
+					t.Fatal(err)
+				}
+			}
+		}
+		inTime(func() error { _, err := m.Create(t.Context(), "tickets", invoices); return err })
+		inTime(func() (err error) { c, err = nodes[0].mem.Load().OpenCounter(t.Context(), "tickets"); return err })
+		w.gone(c, "lost", 10*window)
+		time.Sleep(window)
+		if err := m.ResumeCounter(t.Context(), "tickets", 100); err != nil {
+			t.Fatal(err)
+		}
+		inTime(c.Ready)
+		if id := w.next(c); id != 101 {
+			t.Errorf("%d, want 101", id)
+		}
+		after := invoices
+		after.After = 70
+		if _, err := m.Create(t.Context(), "after", after); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = m.OpenCounter(t.Context(), "after"); err != nil {
+			t.Fatal(err)
+		}
+		if id := w.next(c); id != 71 {
+			t.Errorf("%d, want 71", id)
+		}
+		if last, err := c.Take(t.Context(), 0); err == nil {
+			t.Errorf("no number ends at %d", last)
 		}
 	})
 }

@@ -476,9 +476,13 @@ func TestStrictOrderHasNoRivals(t *testing.T) {
 			next(other, f.members[least].ID())
 			next(least, "")
 		}
+		asked := f.asked["http://"+[]string{"a", "b", "c"}[least]]
 		taken, err := f.nodes[other].Take(t.Context(), who, "tickets", 10)
 		if err != nil || taken != last+10 {
 			t.Errorf("ten after %d: %d %v", last, taken, err)
+		}
+		if now := f.asked["http://"+[]string{"a", "b", "c"}[least]]; now != asked {
+			t.Error("another node was asked for consecutive numbers, which it makes in pieces")
 		}
 		last = taken
 		var ids []firn.ID
@@ -491,12 +495,16 @@ func TestStrictOrderHasNoRivals(t *testing.T) {
 			t.Errorf("a hundred after %d: %v %v", last, ids, err)
 		}
 		last += 100
-		f.fail = errors.New("no answer")
-		next(other, "")
-		next(other, "")
-		f.fail = nil
-		time.Sleep(3 * time.Second) // it would be asked again
-		next(other, "")
-		next(least, "")
+		for _, why := range []error{errors.New("no answer"), &calls.ElsewhereError{Code: codes.Overloaded}} {
+			f.fail = why
+			next(other, "")
+			next(other, "")
+			f.fail = nil
+			time.Sleep(3 * time.Second) // it would be asked again
+			next(other, "")
+			next(least, "")
+			next(other, "") // it finds out
+			next(other, f.members[least].ID())
+		}
 	})
 }
