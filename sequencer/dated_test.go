@@ -79,8 +79,8 @@ func TestNumbersOfADate(t *testing.T) {
 	}
 }
 
-// Some zones have days without a midnight, with two, or leave out a day: each instant has one date, which ends where the
-// next one begins.
+// Some zones have days without a midnight, with two, or leave out a day: each instant has one date, which ends where
+// the next one begins.
 func TestDaysBeginAtAnyTime(t *testing.T) {
 	d := Dated{Every: EveryDay, Digits: 1}
 	for _, zone := range []string{
@@ -102,7 +102,8 @@ func TestDaysBeginAtAnyTime(t *testing.T) {
 			next, _, _ := d.At(until, where)
 			if !ok || from.After(at) || here != first || !same.Equal(until) || before >= first || !ends.Equal(from) ||
 				end != first || next <= last {
-				t.Fatalf("%s: at %v it is the date of %d from %v until %v; before it that of %d until %v, after it of %d",
+				t.Fatalf("%s: at %v it is the date of %d from %v until %v; before it that of %d until %v, after "+
+					"it of %d",
 					zone, at, first, from, until, before, ends, next)
 			}
 			at = until.Add(time.Minute)

@@ -75,8 +75,8 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
 // it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
-// an absent attach is on-demand, an absent window is that of the member, absent digits of a date are DefaultDigits. Where IDs are claimed there are no nodes, no
-// allocation and no window, and a counter has no layout. An error is
+// an absent attach is on-demand, an absent window is that of the member, absent digits of a date are DefaultDigits.
+// Where IDs are claimed there are no nodes, no allocation and no window, and a counter has no layout. An error is
 // returned when a field is unknown or the definition is invalid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {

@@ -71,7 +71,8 @@ func TestACounterHasNoNodeIDsAndNoTime(t *testing.T) {
 		t.Errorf("%v, want %s", err, why)
 	}
 	few := Definition{Kind: Counter, Max: 9}
-	if all := d.Differences(few); len(all) != 1 || all[0].String() != "max: 9223372036854775807 is in force, 9 is wanted" {
+	if all := d.Differences(few); len(all) != 1 ||
+		all[0].String() != "max: 9223372036854775807 is in force, 9 is wanted" {
 		t.Errorf("%v", all)
 	}
 	if all := d.Differences(Define(firn.Default)); len(all) != 1 ||

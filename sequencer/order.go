@@ -44,6 +44,25 @@ func (o *Order) UnmarshalText(text []byte) error {
 // all in strict order.
 func (d Definition) Claimed() bool { return d.Kind == Counter || d.Order == OrderStrict }
 
+// Shape returns in a few words what IDs that are claimed are: counter, counter by day, counter in strict order, or
+// strict order. It is empty for others.
+func (d Definition) Shape() string {
+	switch {
+	case !d.Claimed():
+		return ""
+	case d.Kind != Counter:
+		return "strict order"
+	}
+	shape := "counter"
+	if d.Dated.Every != 0 {
+		shape += fmt.Sprintf(" by %v", d.Dated.Every)
+	}
+	if d.Order == OrderStrict {
+		shape += " in strict order"
+	}
+	return shape
+}
+
 // validateClaimed is the part of Validate that is about what is claimed.
 func (d Definition) validateClaimed() error {
 	if others := d.claimed().Differences(d); len(others) > 0 {

@@ -201,7 +201,7 @@ func sequencerTable(sequencers []calls.StatusSequencer) string {
 			rate = console.Number(*s.Given)
 		}
 		if s.Definition.Claimed() {
-			rows = append(rows, []string{console.Shown(s.Name), "-", "-", rate, "-", "counter"})
+			rows = append(rows, []string{console.Shown(s.Name), "-", "-", rate, "-", s.Definition.Shape()})
 			continue
 		}
 		all, free := s.NodeIDs()

@@ -22,7 +22,7 @@ every ID with at least the latest million. It counts duplicates, IDs that are
 not greater than an earlier ID of the same node ID, and calls that got no ID
 within 2s. Besides the default sequencer there are a counter (invoices), a dated
 one (receipts), and one in strict order (events), from each of which it takes an
-ID a second.
+ID a second. Those need the store, and their failures are not counted.
 
 With --quorum the nodes keep the store themselves, as with firn serve --quorum.
 Each is a machine of a quorum, on a port of 127.0.0.1, with its data in a

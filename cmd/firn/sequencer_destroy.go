@@ -111,7 +111,7 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 // holdersText shows which nodes hold the node IDs of a sequencer.
 func holdersText(ctx context.Context, ask remote.Client, name string, s calls.StatusSequencer) (string, error) {
 	if s.Definition.Claimed() {
-		return name + " is a counter\n", nil
+		return fmt.Sprintf("%s has no node IDs: %s\n", name, s.Definition.Shape()), nil
 	}
 	var nodes calls.Owners
 	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, "/nodes"), nil, &nodes); err != nil {

@@ -74,8 +74,13 @@ func (p *program) listTable(all []calls.StatusSequencer) string {
 	var rows [][]string
 	for _, s := range all {
 		if s.Definition.Claimed() {
+			until := "-"
+			if !s.Until.IsZero() {
+				until = s.Until.UTC().Format(time.DateOnly)
+			}
 			rows = append(rows, []string{
-				console.Shown(s.Name), "-", "-", "-", "-", "counter", "-", "-", console.ShownText(hereText(s)),
+				console.Shown(s.Name), "-", "-", "-", "-", s.Definition.Shape(), "-", until,
+				console.ShownText(hereText(s)),
 			})
 			continue
 		}

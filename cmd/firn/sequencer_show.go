@@ -105,7 +105,7 @@ func definitionLines(s calls.StatusSequencer) [][2]string {
 	if s.Definition.RandomStart {
 		lines = append(lines, [2]string{"start", "the sequence of each tick begins at a random number"})
 	}
-	return lines
+	return append(lines, countLines(s)...)
 }
 
 var orderLine = [2]string{"order", "strict: each ID is greater than all that were given before"}
@@ -118,7 +118,8 @@ func counterLines(s calls.StatusSequencer) [][2]string {
 		lines = append(lines, [2]string{"after", d.After.String()})
 	}
 	if dated := d.Dated; dated.Every != 0 {
-		lines = append(lines, [2]string{"dated", fmt.Sprintf("%v, then %d digits", dated.Every, dated.Digits)},
+		lines = append(lines,
+			[2]string{"dated", fmt.Sprintf("%v, then %s", dated.Every, console.Plural(int64(dated.Digits), "digit"))},
 			[2]string{"zone", cmp.Or(dated.Zone, "UTC")})
 	} else {
 		lines = append(lines, [2]string{"max", d.Last().String()})
@@ -129,8 +130,19 @@ func counterLines(s calls.StatusSequencer) [][2]string {
 	if d.Prefix != "" {
 		lines = append(lines, [2]string{"prefix", d.Prefix})
 	}
-	if s.Count != nil {
-		lines = append(lines, [2]string{"reserved", "up to " + s.Count.Reserved.String()})
+	return append(lines, countLines(s)...)
+}
+
+// countLines says how far a sequencer whose IDs are claimed is.
+func countLines(s calls.StatusSequencer) (lines [][2]string) {
+	if s.Count == nil {
+		return nil
+	}
+	lines = [][2]string{{"reserved", "up to " + s.Count.Reserved.String()}}
+	if s.Count.Lost {
+		lines = append(lines,
+			[2]string{"lost", "the store has lost data; firn sequencer resume " + console.Shown(s.Name) +
+				" --after N"})
 	}
 	return lines
 }

@@ -16,5 +16,6 @@
 // too: it must be the era that the record was written in. The living then raise the record above all that they know, so
 // that it shows the least number that an operator can say.
 //
-// Step, a pure function, makes the decisions; Owner drives it. Blocks gives the numbers.
+// Step, a pure function, makes the decisions; Owner drives it. Rule says which numbers there are at a time: those of a
+// date, or of a tick. Blocks gives the numbers of blocks, or, in strict order, Queue.
 package counter

@@ -91,7 +91,8 @@ func (e *ResumeError) Error() string {
 		return fmt.Sprintf("the counter has not stopped: it goes on above %d; only one whose store has lost data "+
 			"resumes", e.Last)
 	}
-	return fmt.Sprintf("to resume above %d; want %d, the greatest number that is known to be reserved, to %d, the greatest "+
+	return fmt.Sprintf("to resume above %d; want %d, the greatest number that is known to be reserved, to %d, the "+
+		"greatest "+
 		"that there is now", e.After, e.Last, e.Most)
 }
 

@@ -79,9 +79,9 @@ func Fits(v View, r Rule, now time.Time) error {
 }
 
 // Found puts the record of a counter that is created, unless there is one. It must be there before anybody can claim: a
-// counter without one may be one whose record the store has lost. So after a loss of data Found does nothing, unless the
-// operator has said after which number the counter begins: it is lost until Resume. A write in doubt needs no care: the caller calls
-// Found again. Errors are those of the store, or say what can't be read.
+// counter without one may be one whose record the store has lost. So after a loss of data Found does nothing, unless
+// the operator has said after which number the counter begins: it is lost until Resume. A write in doubt needs no care:
+// the caller calls Found again. Errors are those of the store, or say what can't be read.
 func Found(ctx context.Context, s store.Store, key string, after int64) error {
 	v, _, err := Read(ctx, s, key)
 	if err != nil || v.Version != 0 || v.StoreEra != 0 && after == 0 {

@@ -34,10 +34,17 @@ func TestLimitsOfADate(t *testing.T) {
 		want     Limits
 	}{
 		{midnight, 0, Limits{After: 20261127000, Last: 20261127999, Until: midnight.AddDate(0, 0, 1)}},
-		{midnight.Add(-1), 20261126007, Limits{After: 20261127000, Last: 20261126999, Until: midnight}}, // none that exceeds After
-		{midnight.AddDate(0, 0, 1), 20261127999, Limits{After: 20261128000, Last: 20261128999, Until: midnight.AddDate(0, 0, 2)}},
+		// none that exceeds After
+		{midnight.Add(-1), 20261126007, Limits{After: 20261127000, Last: 20261126999, Until: midnight}},
+		{
+			midnight.AddDate(0, 0, 1), 20261127999,
+			Limits{After: 20261128000, Last: 20261128999, Until: midnight.AddDate(0, 0, 2)},
+		},
 		// Somebody's clock is ahead of this one, by less than Tolerance, and by more.
-		{midnight.Add(-9 * time.Second), 20261127001, Limits{After: 20261127000, Last: 20261127999, Until: midnight.AddDate(0, 0, 1)}},
+		{
+			midnight.Add(-9 * time.Second), 20261127001,
+			Limits{After: 20261127000, Last: 20261127999, Until: midnight.AddDate(0, 0, 1)},
+		},
 		{midnight.Add(-11 * time.Second), 20261127001, Limits{After: 20261127000, Last: 20261126999, Until: midnight}},
 	} {
 		have := rule.Limits(c.now, c.reserved)

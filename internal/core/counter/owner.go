@@ -208,7 +208,8 @@ func (o *Owner) lost() error {
 
 func (s State) lost() error { return &LostError{Last: max(s.Greatest, s.Known.Last)} }
 
-// Rival returns who was faster than this owner when it claimed last, as it calls itself; empty: nobody.
+// Rival returns who claimed the block of the record that this owner has read last, as it calls itself; empty: nobody,
+// or this owner has claimed since without another one in between.
 func (o *Owner) Rival() string {
 	if rival := o.rival.Load(); rival != nil {
 		return *rival

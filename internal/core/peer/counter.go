@@ -191,7 +191,8 @@ func (c *Counter) notReady(ctx context.Context, err error) error {
 // *AfterError is returned when they don't, since that one was never given. Otherwise numbers exceed those that this
 // member gave before, and no others.
 func (c *Counter) FillAfter(ctx context.Context, after firn.ID, _ time.Duration, ids []firn.ID) error {
-	if c.definition.Order == cluster.OrderStrict && after > c.Counting().Reserved { // which this member may not know yet
+	// which this member may not know yet
+	if c.definition.Order == cluster.OrderStrict && after > c.Counting().Reserved {
 		v, err := c.m.CounterRecord(ctx, c.name)
 		if err == nil && int64(after) > v.Last {
 			err = &AfterError{After: after, Last: firn.ID(v.Last)}
@@ -204,9 +205,9 @@ func (c *Counter) FillAfter(ctx context.Context, after firn.ID, _ time.Duration,
 	return c.Fill(ctx, ids)
 }
 
-// Take takes n consecutive numbers, at least 1, and returns the last of them. An error is returned when n is less. Where the numbers after a block are
-// another member's, what is left of that block may be too little, and nobody gets it any more. It waits and fails as
-// Next does.
+// Take takes n consecutive numbers, at least 1, and returns the last of them. An error is returned when n is less.
+// Where the numbers after a block are another member's, what is left of that block may be too little, and nobody gets
+// it any more. It waits and fails as Next does.
 func (c *Counter) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	if n < 1 {
 		return 0, fmt.Errorf("%d consecutive numbers; want 1 or more", n)

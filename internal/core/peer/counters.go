@@ -166,9 +166,8 @@ func (v Vitals) mayCount(name string) bool {
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
 // nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, a
-// *counter.ResumeError when the counter is not lost, a greater number is known to be reserved, or the present time has no
-// numbers as great, and an *InUseError
-// while a member that has not noticed the loss may still give numbers.
+// *counter.ResumeError when the counter is not lost, a greater number is known to be reserved, or the present time has
+// no numbers as great, and an *InUseError while a member that has not noticed the loss may still give numbers.
 func (m *Member) ResumeCounter(ctx context.Context, name string, after firn.ID) error {
 	v, err := m.latest(ctx, name)
 	if err == nil {

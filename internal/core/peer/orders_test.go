@@ -166,7 +166,9 @@ func TestOrdersThatDoNotGoTogether(t *testing.T) {
 				_, err := m.Create(t.Context(), "later", later)
 				return err
 			},
+
 			"its numbers would have to exceed 20000101001, and those of the present time end at 200001999": func() error {
+
 				w.next(a.claims("receipts", receipts))
 				if err := m.Destroy(t.Context(), "receipts"); err != nil {
 					t.Fatal(err)
@@ -221,7 +223,10 @@ func TestResumeKnowsTheTime(t *testing.T) {
 		w.gone(c, "lost", 2*window)
 		time.Sleep(window)
 		m := a.mem.Load()
-		for after, refused := range map[firn.ID]bool{last - 1: true, 20000102001: true, firn.MaxID - 1: true, 20000101500: false} {
+		for after, refused := range map[firn.ID]bool{
+			last - 1: true, 20000102001: true, firn.MaxID - 1: true,
+			20000101500: false,
+		} {
 			err := m.ResumeCounter(t.Context(), "receipts", after)
 			if (reason.Of(err) == "refused") != refused || !refused && err != nil {
 				t.Errorf("resumed above %d: %v", after, err)

@@ -67,7 +67,8 @@ func (p *problems) counters() {
 				"--after N.", q.Name)
 		case reserved > l.Last && !l.Until.IsZero():
 			one.Effect = "Nobody gets IDs of " + q.Name + " until clocks show the time of those that are reserved"
-			one.Cause = fmt.Sprintf("%d is reserved, and now there are none above %d: a clock was ahead by more than %v",
+			one.Cause = fmt.Sprintf("%d is reserved, and now there are none above %d: a clock was ahead by more "+
+				"than %v",
 				reserved, l.Last, counter.Tolerance)
 			one.Do = "Find the node whose clock is or was wrong, and set it right. To go on at once, create another " +
 				"sequencer, and move the callers to it."

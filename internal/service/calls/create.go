@@ -71,8 +71,10 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	}
 	if d.Claimed() && created {
 		if record, err := s.member.CounterRecord(ctx, name); err == nil && record.Lost() {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("the store has lost data before, so %s gives nothing until firn "+
-				"sequencer resume %s --after N says above which number; N is 0 if nobody was ever given one", name, name))
+			c.Warnings = append(c.Warnings,
+				fmt.Sprintf("the store has lost data before, so %s gives nothing until firn "+
+					"sequencer resume %s --after N says above which number; N is 0 if nobody was ever given one",
+					name, name))
 		}
 	}
 	for other, q := range s.member.Value().Sequencers() {

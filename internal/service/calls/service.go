@@ -191,7 +191,8 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	if err != nil && s.opens(ctx, name) {
 		return nil
 	}
-	if q, ok := s.member.Value().Sequencer(name); ok && !q.Definition().Claimed() && q.Free() == q.NodeIDs().Size() && s.member.Ready() == nil &&
+	if q, ok := s.member.Value().Sequencer(name); ok && !q.Definition().Claimed() && q.Free() == q.NodeIDs().Size() &&
+		s.member.Ready() == nil &&
 		!s.options.NoAutoAttach && q.Definition().Attach == cluster.AttachOnDemand {
 		return nil // nobody serves it yet, and the first call has the node that it comes to attach
 	}

@@ -79,7 +79,7 @@ var (
 	Lifetime = add("lifetime", 503, codes.Unavailable, "LIFETIME", soon,
 		"the layout's time has run out, or has not begun")
 	Exhausted = add("exhausted", 409, codes.FailedPrecondition, "EXHAUSTED", never,
-		"a counter has given the greatest number that its definition allows")
+		"a counter has fewer numbers left than the call wants, up to its maximum or until its next date")
 	Lost = add("lost", 409, codes.FailedPrecondition, "LOST", never,
 		"the store has lost data, so that a counter could give numbers again; it goes on after firn sequencer resume")
 	NoQuorum = add("no_quorum", 404, codes.FailedPrecondition, "NOQUORUM", never,

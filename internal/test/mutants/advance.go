@@ -82,7 +82,8 @@ var advance = []mutant{
 	},
 	{
 		"an ID of another layout is a fault of the node", "internal/service/calls/after.go",
-		"return Input(fmt.Errorf(\"after: %w; want", "return (fmt.Errorf(\"after: %w; want",
+		"notOfHereError{Input(fmt.Errorf(\"after: %w; want an ID of this sequencer\", err))}",
+		"notOfHereError{fmt.Errorf(\"after: %w; want an ID of this sequencer\", err)}",
 		"./internal/service/calls", "^TestReadAfter$",
 	},
 	{

@@ -149,7 +149,7 @@ const say = {
   expel: (a) => [who(a.member), ` is expelled by way of ${who(a.by)}`],
   "ask-clocks": (a) => [who(a.by), " asks what the clocks of others say"],
   "peer-gc": (a) => [who(a.by), " looks for dead members"],
-  "create-sequencer": (a) => [a.sequencer, a.definition.kind === "counter" ? " is created: a counter" : ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
+  "create-sequencer": (a) => [a.sequencer, isClaimed({ definition: a.definition }) ? ` is created: ${a.definition.kind === "counter" ? "a counter" : "in strict order"}` : ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
   attach: (a) => [who(a.member), ` requests ${a.node_ids ? `${a.node_ids} node IDs` : "a node ID"} of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
   detach: (a) => [who(a.member), ` detaches from ${a.sequencer}`],
