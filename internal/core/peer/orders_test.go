@@ -168,7 +168,6 @@ func TestOrdersThatDoNotGoTogether(t *testing.T) {
 			},
 
 			"its numbers would have to exceed 20000101001, and those of the present time end at 200001999": func() error {
-
 				w.next(a.claims("receipts", receipts))
 				if err := m.Destroy(t.Context(), "receipts"); err != nil {
 					t.Fatal(err)
