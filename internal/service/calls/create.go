@@ -66,12 +66,18 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 		return Created{}, false, err
 	}
 	c = Created{StatusSequencer: s.describe(name, q)}
+	c.Warnings = s.warnings(ctx, name, d, created)
+	return c, created, nil
+}
+
+// warnings is what the creator of a sequencer should know.
+func (s *Service) warnings(ctx context.Context, name string, d cluster.Definition, created bool) (all []string) {
 	if warning, err := d.Check(time.Now()); err == nil && warning != "" {
-		c.Warnings = append(c.Warnings, warning)
+		all = append(all, warning)
 	}
 	if d.Claimed() && created {
 		if record, err := s.member.CounterRecord(ctx, name); err == nil && record.Lost() {
-			c.Warnings = append(c.Warnings,
+			all = append(all,
 				fmt.Sprintf("the store has lost data before, so %s gives nothing until firn "+
 					"sequencer resume %s --after N says above which number; N is 0 if nobody was ever given one",
 					name, name))
@@ -80,11 +86,11 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	for other, q := range s.member.Value().Sequencers() {
 		if other != name && d.Kind == cluster.Snowflake && q.Definition().Kind == cluster.Snowflake &&
 			(firn.UUID{}).Tagged(other) == (firn.UUID{}).Tagged(name) {
-			c.Warnings = append(c.Warnings,
+			all = append(all,
 				fmt.Sprintf("UUIDs of the sequencer %s have the same tag: those of both may be equal", other))
 		}
 	}
-	return c, created, nil
+	return all
 }
 
 // create creates a sequencer within the quotas of the cluster and of the caller. The log decides that, so callers can't
