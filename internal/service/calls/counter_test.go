@@ -48,6 +48,13 @@ func TestCounter(t *testing.T) {
 		}
 		return q
 	}
+	ready := func(want bool) {
+		t.Helper()
+		if err := s.ReadyFor(t.Context(), "invoices"); (err == nil) != want {
+			t.Errorf("ready: %v, want %v", err, want)
+		}
+	}
+	ready(true)
 	if q := status(); *q.Count != (calls.Count{}) || q.Here.State != "none" {
 		t.Errorf("it begins as %+v, here %+v", q.Count, q.Here)
 	}
@@ -83,6 +90,7 @@ func TestCounter(t *testing.T) {
 	if v := member.Vitals().Counters["invoices"]; !v.Lost || v.Reserved < last {
 		t.Errorf("the vitals are %+v", v)
 	}
+	ready(false)
 	for after, want := range map[int64]codes.Code{-1: codes.BadRequest, 6: codes.Refused} {
 		if _, err := s.ResumeCounter(t.Context(), who, "invoices", after); err == nil || calls.CodeOf(err) != want {
 			t.Errorf("resumed after %d: %v, want %s", after, err, want)
@@ -94,6 +102,7 @@ func TestCounter(t *testing.T) {
 	}
 	eventually(t, func() bool { _, code := next(); return code == codes.OK })
 	eventually(t, func() bool { _, code := next(); return code == codes.Exhausted })
+	ready(false)
 	if q := status(); q.Here.State != "exhausted" || q.Count.Reserved != 104 {
 		t.Errorf("at its end it is %+v, here %+v", q.Count, q.Here)
 	}

@@ -99,10 +99,13 @@ func (s *Service) rival(ctx context.Context, who *auth.Caller, name string) (*el
 		return nil, false
 	}
 	c, ok := s.member.Counter(name)
-	if !ok || c.Rival() == "" || ctx.Value(forwardedKey{}) != nil {
+	if !ok || ctx.Value(forwardedKey{}) != nil {
 		return nil, false
 	}
 	id := c.Rival()
+	if id == "" {
+		return nil, false
+	}
 	held, ok := s.member.Value().Sequencer(name)
 	if !ok {
 		return nil, false

@@ -188,7 +188,7 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	if _, ok := s.elsewhere(ctx, nil, name, err); ok {
 		return nil
 	}
-	if err != nil && s.opens(ctx, name) {
+	if s.opens(name) {
 		return nil
 	}
 	if q, ok := s.member.Value().Sequencer(name); ok && !q.Definition().Claimed() && q.Free() == q.NodeIDs().Size() &&
@@ -199,14 +199,12 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	return err // the same for an unknown name: anybody may ask
 }
 
-// opens reports whether the first call for an ID that is claimed would get one here, where there was none yet.
-func (s *Service) opens(ctx context.Context, name string) bool {
+// opens reports whether the IDs of a sequencer are claimed, and no call has asked this node for one yet. What would stop
+// it is not known then: anybody may ask whether a node is ready, and nobody makes it read the store by that.
+func (s *Service) opens(name string) bool {
 	q, ok := s.member.Value().Sequencer(name)
-	if _, opened := s.member.Counter(name); opened || !ok || !q.Definition().Claimed() {
-		return false
-	}
-	record, err := s.member.CounterRecord(ctx, name)
-	return err == nil && !record.Lost()
+	_, opened := s.member.Counter(name)
+	return ok && q.Definition().Claimed() && !opened && s.member.Ready() == nil
 }
 
 // Cluster returns the ID of the cluster, for every answer; empty while it is not known.
