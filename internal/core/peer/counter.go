@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/store"
@@ -239,15 +238,7 @@ func (c *Counter) NodeIDs() []int64 { return nil }
 // then returns another one.
 func (c *Counter) Detach(ctx context.Context) error {
 	c.end(ErrDetached)
-	for tries := 0; ; tries++ {
-		err := c.owner.Load().Release(ctx)
-		if err == nil || !passes(err) {
-			return err
-		}
-		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
-			return c.m.troubles.because(err)
-		}
-	}
+	return c.release(ctx)
 }
 
 // poke has the goroutine look again.

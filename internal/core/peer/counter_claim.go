@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/firn-id/firn/internal/base/retry"
@@ -23,14 +24,21 @@ func (c *Counter) run() {
 	}
 	ctx, cancel := c.m.registry.inTime(context.WithoutCancel(c.ctx), returnWithin)
 	defer cancel()
+	if err := c.release(ctx); err != nil {
+		c.m.log.Warn("can't give back the rest of a counter's block; its numbers are never given", "counter",
+			c.name, "err", err)
+	}
+}
+
+// release gives back what is left, and tries that until ctx ends.
+func (c *Counter) release(ctx context.Context) error {
 	for tries := 0; ; tries++ {
-		if err = c.owner.Load().Release(ctx); err == nil {
-			return
+		err := c.owner.Load().Release(ctx)
+		if err == nil || !passes(err) {
+			return err
 		}
-		if !passes(err) || retry.Sleep(ctx, backoff.After(tries)) != nil {
-			c.m.log.Warn("can't give back the rest of a counter's block; its numbers are never given", "counter",
-				c.name, "err", err)
-			return
+		if why := retry.Sleep(ctx, backoff.After(tries)); why != nil {
+			return fmt.Errorf("%w; the latest trouble: %w", why, err)
 		}
 	}
 }
@@ -87,7 +95,7 @@ func (c *Counter) remove() {
 	}
 }
 
-// claim claims a block if one is wanted, and has callers know why there is none.
+// claim claims a block if callers want one. If it can't, they get the error.
 func (c *Counter) claim(ctx context.Context) error {
 	o, losses := c.owner.Load(), c.m.losses.Load()
 	if o.State().Phase == counter.Losing {

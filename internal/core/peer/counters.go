@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/store"
 )
@@ -95,21 +94,12 @@ func (p *player) forgetCounters() {
 	}
 }
 
-// createAgain creates the counter after a loss, until the handle is tied to one again or ends. What it has reserved is
-// not given again: its record is raised before anybody claims.
+// createAgain creates the counter after a loss. What it has reserved is not given again: its record is raised before
+// anybody claims.
 func (c *Counter) createAgain(ctx context.Context) {
-	for tries := 0; c.m.Wait(ctx) == nil && c.created.Load() == 0; tries++ {
-		q, _, err := c.m.create(ctx, c.name, c.definition, false)
-		if err == nil && c.adopt(q) {
-			c.poke()
-			return
-		}
-		if err != nil {
-			c.m.troubles.note(ctx, "can't create a counter again that the store has lost, trying again", err)
-		}
-		if retry.Sleep(ctx, backoff.After(tries)) != nil {
-			return
-		}
+	done := func() bool { return c.created.Load() != 0 }
+	if c.m.createAgain(ctx, c.name, c.definition, done, c.adopt) {
+		c.poke()
 	}
 }
 

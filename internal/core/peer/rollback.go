@@ -197,22 +197,32 @@ func (s *Sequencer) awaitsLog(v cluster.Value) bool {
 	return st.wanted && st.ensured
 }
 
-// createAgain creates the sequencer after a loss, until the handle is tied to one again or destroyed.
-func (s *Sequencer) createAgain(ctx context.Context) {
-	for tries := 0; s.m.Wait(ctx) == nil; tries++ {
-		if st := s.status.Load(); st.created > 0 || st.destroyed() {
-			return
-		}
-		q, _, err := s.m.create(ctx, s.name, s.definition, false)
-		if err == nil && s.adopt(q) {
-			s.m.poke()
-			return
+// createAgain creates a sequencer after a loss, until its handle is tied to one again or has ended. It reports whether
+// the handle was tied here.
+func (m *Member) createAgain(ctx context.Context, name string, d cluster.Definition, done func() bool,
+	adopt func(cluster.Sequencer) bool,
+) bool {
+	for tries := 0; m.Wait(ctx) == nil && !done(); tries++ {
+		q, _, err := m.create(ctx, name, d, false)
+		if err == nil && adopt(q) {
+			return true
 		}
 		if err != nil {
-			s.m.troubles.note(ctx, "can't create a sequencer again that the store has lost, trying again", err)
+			m.troubles.note(ctx, "can't create a sequencer again that the store has lost, trying again", err)
 		}
 		if retry.Sleep(ctx, backoff.After(tries)) != nil {
-			return
+			return false
 		}
+	}
+	return false
+}
+
+func (s *Sequencer) createAgain(ctx context.Context) {
+	done := func() bool {
+		st := s.status.Load()
+		return st.created > 0 || st.destroyed()
+	}
+	if s.m.createAgain(ctx, s.name, s.definition, done, s.adopt) {
+		s.m.poke()
 	}
 }
