@@ -23,7 +23,7 @@ func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) { return s.peer()
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error { return s.peer().Fill(ctx, ids) }
 
 // FillAfter is Fill with IDs that all exceed another one, such as the last of a Fill before, or one that another member
-// made: ID time moves ahead of the clock to there, by at most 10 s and up to the horizon. A *firn.AheadError is
+// made: ID time moves ahead of the clock to there, by at most 10 s and a third of the window. A *firn.AheadError is
 // returned when it would have to move further. FillAfter takes the IDs under the node ID of the other while that is in
 // use. Of scattered IDs those exceed another that exceed it once firn.Gather is applied to both.
 func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/firn-id/firn/internal/base/floor"
 )
 
 // ErrClosed is returned when a guard of the claims no longer holds: nobody can claim numbers under it any more.
@@ -44,7 +46,7 @@ type AheadError struct {
 func (e *AheadError) Error() string {
 	return fmt.Sprintf("the number %d is reserved, and this machine's clock allows none above %d yet: one of two "+
 		"clocks "+
-		"is wrong by more than %v", e.Reserved, e.Last, Tolerance)
+		"is wrong by more than %v", e.Reserved, e.Last, floor.Skew)
 }
 
 // Reason returns the code of the error.

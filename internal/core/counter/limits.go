@@ -5,12 +5,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/sequencer"
 )
-
-// Tolerance is how far ahead of the own clock an owner goes on where somebody else has: as far as the clocks of members
-// may differ.
-const Tolerance = 10 * time.Second
 
 // Limits say which numbers may be claimed.
 type Limits struct {
@@ -31,8 +28,8 @@ type Rule struct {
 }
 
 // RuleOf returns the rule of a definition whose IDs are claimed. Numbers that are dated are those of the date, or of
-// the date in Tolerance where somebody has reserved one of it. IDs in strict order that have a time are those of the
-// present tick, or the next ones that nobody has reserved, until Tolerance. An error is returned when this machine does
+// the date that it is in floor.Skew where somebody has reserved one of it. IDs in strict order that have a time are those of the
+// present tick, or the next ones that nobody has reserved, up to floor.Skew ahead. An error is returned when this machine does
 // not know the zone.
 func RuleOf(d sequencer.Definition) (Rule, error) {
 	r := Rule{
@@ -66,7 +63,7 @@ func (r Rule) Timed() bool { return r.timed }
 func datedLimits(d sequencer.Definition, where *time.Location, now time.Time, reserved int64) Limits {
 	first, last, until := d.Dated.At(now, where)
 	if reserved > int64(last) {
-		if f, l, u := d.Dated.At(now.Add(Tolerance), where); reserved <= int64(l) {
+		if f, l, u := d.Dated.At(now.Add(floor.Skew), where); reserved <= int64(l) {
 			first, last, until = f, l, u
 		}
 	}
@@ -77,7 +74,7 @@ func datedLimits(d sequencer.Definition, where *time.Location, now time.Time, re
 func timedLimits(l firn.Layout, after firn.ID, now time.Time) Limits {
 	ticks := func(at time.Time) int64 { return int64(at.Sub(l.Epoch) / l.Tick) }
 	end := int64(1)<<l.TimeBits - 1
-	latest := min(ticks(now.Add(Tolerance)), end)
+	latest := min(ticks(now.Add(floor.Skew)), end)
 	if now.Before(l.Epoch) || ticks(now) > end {
 		return Limits{Last: -1}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -40,7 +41,7 @@ func TestLimitsOfADate(t *testing.T) {
 			midnight.AddDate(0, 0, 1), 20261127999,
 			Limits{After: 20261128000, Last: 20261128999, Until: midnight.AddDate(0, 0, 2)},
 		},
-		// Somebody's clock is ahead of this one, by less than Tolerance, and by more.
+		// Somebody's clock is ahead of this one, by less than floor.Skew, and by more.
 		{
 			midnight.Add(-9 * time.Second), 20261127001,
 			Limits{After: 20261127000, Last: 20261127999, Until: midnight.AddDate(0, 0, 1)},
@@ -70,7 +71,7 @@ func TestLimitsOfATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tolerance := Tolerance.Milliseconds()
+	tolerance := floor.Skew.Milliseconds()
 	end := int64(1)<<20 - 1
 	for _, c := range []struct {
 		now  time.Duration

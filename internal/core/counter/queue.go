@@ -94,7 +94,8 @@ func (q *Queue) Take(ctx context.Context, n int64) (last firn.ID, err error) {
 	return firn.ID(w.first + n - 1), nil
 }
 
-// Ready returns the error that a caller would get at once, or that callers got last; nil: there is none.
+// Ready returns the error that the next caller gets at once, or that the last callers got. It returns nil when there is
+// no such error.
 func (q *Queue) Ready() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,7 +23,7 @@ func mostAhead(who *auth.Caller, name string) time.Duration {
 	return anyonesAhead
 }
 
-// ReadAfter reads the ID that those of a call are to exceed. The error has the code BadRequest when it is none.
+// ReadAfter parses the ID that all IDs of a call must exceed. Its error has the code BadRequest.
 func ReadAfter(text string) (firn.ID, error) {
 	id, err := firn.Decimal.Parse(text)
 	if err != nil {
@@ -83,7 +83,7 @@ func (e *aheadError) Error() string {
 	case e.Ahead > peer.MaxAhead:
 		why = ": want an ID that this sequencer has made"
 	case e.Most < e.may:
-		why = " now, up to this node's horizon; try another server"
+		why = " now, by this node's window and horizon; try another server"
 	case e.may < peer.MaxAhead:
 		why = ", or " + peer.MaxAhead.String() + " for a token that allows order; try another server, or later"
 	}

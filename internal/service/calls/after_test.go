@@ -61,7 +61,7 @@ func TestWhoMayMoveIDTime(t *testing.T) {
 		},
 		{
 			withOrder(t), 5 * second, 3 * second, codes.Clock,
-			"after lies 5s ahead of this node's clock; it may lie at most 3s ahead now, up to this node's horizon; " +
+			"after lies 5s ahead of this node's clock; it may lie at most 3s ahead now, by this node's window and horizon; " +
 				"try another server",
 		},
 	} {

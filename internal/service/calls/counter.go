@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/floor"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/peer"
@@ -67,9 +68,8 @@ func (p *problems) counters() {
 				"--after N.", q.Name)
 		case reserved > l.Last && !l.Until.IsZero():
 			one.Effect = "Nobody gets IDs of " + q.Name + " until clocks show the time of those that are reserved"
-			one.Cause = fmt.Sprintf("%d is reserved, and now there are none above %d: a clock was ahead by more "+
-				"than %v",
-				reserved, l.Last, counter.Tolerance)
+			one.Cause = fmt.Sprintf("the number %d is reserved, but clocks allow none above %d yet: some clock was "+
+				"ahead by more than %v", reserved, l.Last, floor.Skew)
 			one.Do = "Find the node whose clock is or was wrong, and set it right. To go on at once, create another " +
 				"sequencer, and move the callers to it."
 		case q.Definition.Kind != cluster.Counter:

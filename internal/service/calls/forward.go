@@ -92,8 +92,8 @@ func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, 
 	return &elsewhere{s, name, held, who.Token(), at}, ok
 }
 
-// rival returns the issuer at the node that claims IDs in strict order and was faster than this one, so that the two do
-// not get in each other's way. It returns false if there is none, and for a call that another node has forwarded.
+// rival returns the issuer at the node to which this one leaves a sequencer in strict order, see peer.Counter.Rival. It
+// returns false when there is no such node, and for a call that another node has forwarded.
 func (s *Service) rival(ctx context.Context, who *auth.Caller, name string) (*elsewhere, bool) {
 	if s.options.Forwarder == nil {
 		return nil, false

@@ -150,7 +150,7 @@ var everies = map[firnv1.Definition_Dated]sequencer.Every{
 	firnv1.Definition_DATED_YEAR:  sequencer.EveryYear,
 }
 
-// messageOf returns the message of a value that one stands for; the zero one if there is none.
+// messageOf returns the message that stands for a value, or the zero message.
 func messageOf[M comparable, V comparable](values map[M]V, value V) (message M) {
 	for m, v := range values {
 		if v == value {

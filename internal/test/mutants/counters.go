@@ -171,7 +171,7 @@ var counters = []mutant{
 	},
 	{
 		"a wrong clock may reserve any date", "internal/core/counter/limits.go",
-		"now.Add(Tolerance), where); reserved <= int64(l)", "time.Unix(0, 1<<62), where); reserved <= 1<<62",
+		"now.Add(floor.Skew), where); reserved <= int64(l)", "time.Unix(0, 1<<62), where); reserved <= 1<<62",
 		"./internal/core/counter", "Limits|WrongClock",
 	},
 	{
