@@ -98,7 +98,7 @@ func (p *program) createCommand() *cobra.Command {
 	flags := c.Flags()
 	setting.Add(flags, &o.kind, "kind", "kind", "snowflake",
 		"what the IDs are: snowflake, of a time, a node ID and a sequence; or\ncounter, the numbers 1, 2, 3 and so on",
-		parseKind)
+		parseWord[cluster.Kind]("snowflake or counter"))
 	setting.Number(flags, &o.nodes, "nodes", "", 1,
 		"how many nodes can make IDs at a time (default: as many as the layout\nhas)")
 	setting.Add(flags, &o.allocation, "allocation", "nodes", "all",
@@ -115,15 +115,17 @@ func (p *program) createCommand() *cobra.Command {
 	setting.Add(flags, &o.order, "order", "order", "node",
 		"what their order says: node, the IDs of one node ascend, and others\n"+
 			"as well as clocks agree; or strict, a later call gets a greater ID,\n"+
-			"and each answer waits for the store", parseIDOrder)
+			"and each answer waits for the store", parseWord[cluster.Order]("node or strict"))
 	setting.Add(flags, &o.dated.Every, "dated", "date", "",
-		"begin the numbers of a counter with a date that changes each day,\nmonth or year", parseEvery)
+		"begin the numbers of a counter with a date that changes each day,\nmonth or year",
+		parseWord[sequencer.Every]("day, month or year"))
 	setting.Number(flags, &o.dated.Digits, "digits", "", 1,
 		"how many digits follow the date: 1 to 10 for a day, to 12 for a\nmonth, to 14 for a year (default: 6)")
 	setting.Text(flags, &o.dated.Zone, "zone", "name",
 		"the time zone of the date, such as Europe/Berlin (default: UTC)")
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand",
-		"what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
+		"what attaches a node: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach",
+		parseWord[cluster.AttachPolicy]("on-demand or explicit"))
 	setting.DurationIn(flags, &o.window, "window", "", time.Second, peer.MaxWindow,
 		"how far ahead a node reserves time, at most its own --window; a\n"+
 			"short window lets another node take over a node ID soon after a\ncrash (default: that of each node)")

@@ -1,37 +1,26 @@
 package main
 
 import (
+	"encoding"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
-	"github.com/firn-id/firn/sequencer"
 )
 
-// parseKind reads what the IDs are.
-func parseKind(text string) (kind cluster.Kind, err error) {
-	if kind.UnmarshalText([]byte(text)) != nil {
-		err = fmt.Errorf("%.40q is not right; want snowflake or counter", text)
+// parseWord returns what reads a value by one of its words.
+func parseWord[T any, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](words string) func(text string) (T, error) {
+	return func(text string) (value T, err error) {
+		if P(&value).UnmarshalText([]byte(text)) != nil {
+			err = fmt.Errorf("%.40q is not right; want %s", text, words)
+		}
+		return value, err
 	}
-	return kind, err
-}
-
-// parseIDOrder reads what the order of the IDs says.
-func parseIDOrder(text string) (order cluster.Order, err error) {
-	if order.UnmarshalText([]byte(text)) != nil {
-		err = fmt.Errorf("%.40q is not right; want node or strict", text)
-	}
-	return order, err
-}
-
-// parseEvery reads how often a date changes.
-func parseEvery(text string) (every sequencer.Every, err error) {
-	if text != "" && (every.UnmarshalText([]byte(text)) != nil || every == 0) {
-		err = fmt.Errorf("%.40q is not right; want day, month or year", text)
-	}
-	return every, err
 }
 
 // parseMax reads the greatest number of a counter.
@@ -41,14 +30,6 @@ func parseMax(text string) (firn.ID, error) {
 		return 0, fmt.Errorf("%.40q is not right; want a number from 1 to %d", text, int64(firn.MaxID))
 	}
 	return number, nil
-}
-
-// parseAttach reads what has a node attach.
-func parseAttach(text string) (policy cluster.AttachPolicy, err error) {
-	if policy.UnmarshalText([]byte(text)) != nil {
-		err = fmt.Errorf("%.40q is not right; want on-demand or explicit", text)
-	}
-	return policy, err
 }
 
 // parseAllocation reads for how many nodes there are node IDs.
