@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -89,13 +90,19 @@ func (d Dated) validate() error {
 // ofMachines are the names of zones that differ from machine to machine, or are none.
 var ofMachines = []string{"Local", "localtime", "posixrules", "Factory"}
 
+var zones sync.Map // by name, those that were asked for: time.LoadLocation reads a file each time
+
 // Location returns where it is the date. An error is returned when this machine does not know the zone.
 func (d Dated) Location() (*time.Location, error) {
+	if l, ok := zones.Load(d.Zone); ok {
+		return l.(*time.Location), nil
+	}
 	l, err := time.LoadLocation(d.Zone)
 	if err != nil || slices.Contains(ofMachines, d.Zone) {
 		return nil, fmt.Errorf("the zone %.70q is not known; want a name of the IANA database such as Europe/Berlin",
 			d.Zone)
 	}
+	zones.Store(d.Zone, l)
 	return l, nil
 }
 
