@@ -27,7 +27,7 @@ type Definition struct {
 	Allocation Allocation
 
 	// After, if not zero, is an ID that every new ID exceeds: the greatest existing one, to continue an ID space.
-	// The sequencer makes no ID in the tick of After or an earlier one. A counter begins at After + 1 or above.
+	// The sequencer makes no ID in the tick of After or an earlier one. What is claimed begins at After + 1 or above.
 	After firn.ID
 
 	// Max is the greatest number of a counter. Zero means firn.MaxID. Only for a Counter.

@@ -12,7 +12,7 @@ type Kind uint8
 // The kinds.
 const (
 	Snowflake Kind = iota // of a time, a node ID and a sequence, as the layout says
-	Counter               // the numbers 1, 2, 3 and so on, without node IDs, a layout or a clock
+	Counter               // the numbers 1, 2, 3 and so on, perhaps with a date, without node IDs and a layout
 )
 
 var kinds = [...]string{"snowflake", "counter"}
@@ -54,8 +54,7 @@ func (d Definition) validateCounter() error {
 		return fmt.Errorf("a counter to at most %d; want 1 or more, or 0 for %d", int64(d.Max), int64(firn.MaxID))
 	case d.Max != 0 && d.Dated != (Dated{}):
 		return fmt.Errorf("a counter to at most %d that is dated; want one of the two: the digits say how many "+
-			"numbers a "+
-			"date has", int64(d.Max))
+			"numbers a date has", int64(d.Max))
 	case d.Last() <= d.After:
 		return fmt.Errorf("a counter after %d to at most %d; want a greater maximum", int64(d.After), int64(d.Last()))
 	}

@@ -68,8 +68,7 @@ func (d Definition) validateClaimed() error {
 	if others := d.claimed().Differences(d); len(others) > 0 {
 		if d.Kind == Counter {
 			return fmt.Errorf("%q of %s in a counter; want only after, max, order, prefix, dated, digits and "+
-				"zone: its "+
-				"numbers have no layout and no node ID", others[0].Field, others[0].Wanted)
+				"zone: its numbers have no layout and no node ID", others[0].Field, others[0].Wanted)
 		}
 		return fmt.Errorf("%q of %s with strict order; want only a layout, after, order and prefix: its IDs have no "+
 			"node ID",

@@ -45,8 +45,7 @@ type AheadError struct {
 
 func (e *AheadError) Error() string {
 	return fmt.Sprintf("the number %d is reserved, and this machine's clock allows none above %d yet: one of two "+
-		"clocks "+
-		"is wrong by more than %v", e.Reserved, e.Last, floor.Skew)
+		"clocks is wrong by more than %v", e.Reserved, e.Last, floor.Skew)
 }
 
 // Reason returns the code of the error.
@@ -94,8 +93,7 @@ func (e *ResumeError) Error() string {
 			"resumes", e.Last)
 	}
 	return fmt.Sprintf("to resume above %d; want %d, the greatest number that is known to be reserved, to %d, the "+
-		"greatest "+
-		"that there is now", e.After, e.Last, e.Most)
+		"greatest that there is now", e.After, e.Last, e.Most)
 }
 
 // Reason returns the code of the error, as docs/errors.md has it.

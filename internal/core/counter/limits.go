@@ -28,9 +28,9 @@ type Rule struct {
 }
 
 // RuleOf returns the rule of a definition whose IDs are claimed. Numbers that are dated are those of the date, or of
-// the date that it is in floor.Skew where somebody has reserved one of it. IDs in strict order that have a time are those of the
-// present tick, or the next ones that nobody has reserved, up to floor.Skew ahead. An error is returned when this machine does
-// not know the zone.
+// the date that it is in floor.Skew where somebody has reserved one of it. IDs in strict order that have a time are
+// those of the present tick, or the next ones that nobody has reserved, up to floor.Skew ahead. An error is returned
+// when this machine does not know the zone.
 func RuleOf(d sequencer.Definition) (Rule, error) {
 	r := Rule{
 		strict: d.Order == sequencer.OrderStrict,

@@ -106,8 +106,7 @@ type KindError struct {
 func (e *KindError) Error() string {
 	if e.Destroyed {
 		return fmt.Sprintf("the sequencer %q that was destroyed was a %s, and this one is a %s: an ID could come "+
-			"again; "+
-			"want another name", e.Name, e.Is, e.Wanted)
+			"again; want another name", e.Name, e.Is, e.Wanted)
 	}
 	return fmt.Sprintf("the sequencer %q is a %s; want a %s", e.Name, e.Is, e.Wanted)
 }

@@ -64,8 +64,7 @@ func (p *problems) counters() {
 			one.Cause = fmt.Sprintf("the store has lost data, so that numbers could come again; the "+
 				"living know of numbers up to %d", reserved)
 			one.Do = fmt.Sprintf("Find the greatest number that anybody was given, N, and run firn sequencer "+
-				"resume %s "+
-				"--after N.", q.Name)
+				"resume %s --after N.", q.Name)
 		case reserved > l.Last && !l.Until.IsZero():
 			one.Effect = "Nobody gets IDs of " + q.Name + " until clocks show the time of those that are reserved"
 			one.Cause = fmt.Sprintf("the number %d is reserved, but clocks allow none above %d yet: some clock was "+

@@ -72,8 +72,7 @@ func decodeNumber(q idtext.Sequencer, id firn.ID) (Parts, error) {
 	_, date, number, ok := q.Dated.Split(id, time.UTC)
 	if !ok {
 		return p, fmt.Errorf("%d is no number of the counter %q: it does not begin with a %v and end with %d "+
-			"digits from "+
-			"1", int64(id), q.Name, q.Dated.Every, q.Dated.Digits)
+			"digits from 1", int64(id), q.Name, q.Dated.Every, q.Dated.Digits)
 	}
 	p.Date, p.Number = date, number
 	return p, nil
