@@ -11,7 +11,7 @@ import (
 // BenchmarkNext is a number from a block, beside an ID from a generator.
 func BenchmarkNext(b *testing.B) {
 	b.Run("counter", func(b *testing.B) {
-		blocks := NewBlocks()
+		blocks := newBlocks(nil, nil)
 		blocks.Add(Block{1, 1 << 62})
 		for b.Loop() {
 			if _, err := blocks.Next(context.Background()); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Blocks gives the numbers of an owner's blocks in ascending order, each once. It asks for the next block when a
-// quarter of the present one is used. Its methods are safe for concurrent use. NewBlocks makes one.
+// quarter of the present one is used. Its methods are safe for concurrent use.
 type Blocks struct {
 	current atomic.Pointer[run]
 	wanted  chan struct{}
@@ -72,9 +72,7 @@ func (r *run) end() (used int64, rest Block) {
 	return used, rest
 }
 
-// NewBlocks returns what has no block yet.
-func NewBlocks() *Blocks { return newBlocks(nil, nil) }
-
+// newBlocks returns what has no block yet. Without an expiry its numbers may be given for ever, and it needs no clock.
 func newBlocks(expiry func(number int64) int64, clock func() int64) *Blocks {
 	b := &Blocks{wanted: make(chan struct{}, 1), changed: make(chan struct{}), expiry: expiry, clock: clock}
 	b.current.Store(b.newRun(Block{}))

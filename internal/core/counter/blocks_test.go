@@ -27,7 +27,7 @@ func wanted(b *Blocks) bool {
 func TestBlocksAskForTheNextAtAQuarter(t *testing.T) {
 	for _, c := range []struct{ size, asks int64 }{{1, 1}, {2, 1}, {4, 1}, {5, 2}, {8, 2}, {100, 25}} {
 		for _, by := range []string{"Next", "Fill", "Take"} {
-			b := NewBlocks()
+			b := newBlocks(nil, nil)
 			b.Add(Block{11, 10 + c.size})
 			b.Add(Block{1001, 1001})
 			for n := int64(1); n <= c.size; n++ {
@@ -54,7 +54,7 @@ func TestBlocksAskForTheNextAtAQuarter(t *testing.T) {
 }
 
 func TestFillGivesConsecutiveNumbersIfTheyFit(t *testing.T) {
-	b := NewBlocks()
+	b := newBlocks(nil, nil)
 	b.Add(Block{1, 10})
 	b.Add(Block{21, 30})
 	b.Add(Block{31, 40})
@@ -74,7 +74,7 @@ func TestFillGivesConsecutiveNumbersIfTheyFit(t *testing.T) {
 }
 
 func TestTakeGivesConsecutiveNumbers(t *testing.T) {
-	b := NewBlocks()
+	b := newBlocks(nil, nil)
 	for _, block := range []Block{{1, 10}, {21, 30}, {31, 40}, {51, 52}, {61, 80}} {
 		b.Add(block)
 	}
@@ -110,7 +110,7 @@ func TestTakeGivesConsecutiveNumbers(t *testing.T) {
 // A call for consecutive numbers waits for a block that is large enough, and leaves the others what there is meanwhile.
 func TestTakeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBlocks()
+		b := newBlocks(nil, nil)
 		b.Add(Block{1, 4})
 		take := func(n int64) <-chan firn.ID {
 			last := make(chan firn.ID, 1)
@@ -168,7 +168,7 @@ func TestTakeWaits(t *testing.T) {
 
 func TestBlocksAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBlocks()
+		b := newBlocks(nil, nil)
 		first := make(chan firn.ID, 1)
 		go func() {
 			id, _ := b.Next(t.Context())
@@ -230,7 +230,7 @@ func TestStopReturnsWhatNobodyGot(t *testing.T) {
 		{[]Block{{1, 4}, {5, 8}, {9, 12}}, 1, [2]Block{{2, 8}, {9, 12}}},
 		{[]Block{{1, 4}, {6, 8}, {9, 12}}, 1, [2]Block{{6, 8}, {9, 12}}},
 	} {
-		b := NewBlocks()
+		b := newBlocks(nil, nil)
 		for _, block := range c.blocks {
 			b.Add(block)
 		}
@@ -262,7 +262,7 @@ func TestStopReturnsWhatNobodyGot(t *testing.T) {
 func TestBlocksGiveEachNumberOnce(t *testing.T) {
 	const callers, size, blocks = 8, 64, 200
 	for round := range 20 {
-		b := NewBlocks()
+		b := newBlocks(nil, nil)
 		var given [callers][]firn.ID
 		var all sync.WaitGroup
 		for i := range callers {
