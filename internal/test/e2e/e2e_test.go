@@ -204,7 +204,7 @@ func TestTheWallClockOfANodeSteps(t *testing.T) {
 	args := with(server, "--ttl=2s", "--window=12s") // an extension every 4 s leaves 3 s after a step of 5 s
 	var others []*load
 	for i := range 2 {
-		n := serve(t, fmt.Sprint("other ", i), args...)
+		n := serve(t, fmt.Sprint("other ", i), append(args, fmt.Sprint("--node=", i))...)
 		n.ready(t, l)
 		others = append(others, n.load(t, l, 1))
 	}
