@@ -39,7 +39,7 @@ func runGRPC(ctx context.Context, s settings, c *contest) ([]table, error) {
 	}
 	var tables []table
 	for _, callers := range []int{1, 16, 128} {
-		if err := measure(callers, 1, dialShared()); err != nil {
+		if err := measure(callers, 1, dialShared("")); err != nil {
 			return nil, err
 		}
 		t := table{
@@ -78,7 +78,7 @@ func runGRPC(ctx context.Context, s settings, c *contest) ([]table, error) {
 	for _, kind := range []struct {
 		name    string
 		connect func(address string, i int) (load.Connection, error)
-	}{{"NextBatch", dialShared()}, {"Stream", dialStream}} {
+	}{{"NextBatch", dialShared("")}, {"Stream", dialStream}} {
 		if err := measure(1, batchOf, kind.connect); err != nil {
 			return nil, err
 		}
@@ -90,14 +90,21 @@ func runGRPC(ctx context.Context, s settings, c *contest) ([]table, error) {
 	return append(tables, batches), nil
 }
 
-// dialShared has all callers of a server share one connection.
-func dialShared() func(address string, i int) (load.Connection, error) {
-	shared := map[string]load.Connection{}
+// dialShared has all callers of a server share one gRPC connection.
+func dialShared(sequencer string) func(address string, i int) (load.Connection, error) {
+	return shared(func(address string) (load.Connection, error) {
+		return dial("grpc", address, load.Access{Sequencer: sequencer})
+	})
+}
+
+// shared has all callers of a server share one connection.
+func shared(connect func(address string) (load.Connection, error)) func(string, int) (load.Connection, error) {
+	open := map[string]load.Connection{}
 	return func(address string, _ int) (c load.Connection, err error) {
-		if shared[address] == nil {
-			shared[address], err = dial("grpc", address, load.Access{})
+		if open[address] == nil {
+			open[address], err = connect(address)
 		}
-		return shared[address], err
+		return open[address], err
 	}
 }
 
