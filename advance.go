@@ -108,8 +108,8 @@ func (g *Generator) relax(now int64) {
 	}
 }
 
-// Ahead returns how far ahead of the clock the tick of the last ID begins. It is zero when that tick is not ahead, or no
-// ID was made. It exceeds the look-ahead only after Advance, or after the clock stepped back.
+// Ahead returns how far ahead of the clock the tick of the last ID begins. It is zero when that tick is not ahead, or
+// no ID was made. It exceeds the look-ahead only after Advance, or after the clock stepped back.
 func (g *Generator) Ahead() time.Duration {
 	next := g.next.Load()
 	if next == stopped || next <= g.unused {

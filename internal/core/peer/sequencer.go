@@ -131,7 +131,8 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 const MaxAhead = clocks.Skew
 
 // FillAfter is Fill with IDs that all exceed another one, whichever member made that: ID time moves ahead of the clock
-// to there, by at most most and a third of the window, and never to the horizon. A *firn.AheadError is returned when it would have to move further.
+// to there, by at most most and a third of the window, and never to the horizon. A *firn.AheadError is returned when it
+// would have to move further.
 // FillAfter takes the IDs under the node ID of the other while that is in use. Of scattered IDs those exceed another
 // that exceed it once firn.Gather is applied to both. Zero: any IDs.
 func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, most time.Duration, ids []firn.ID) error {

@@ -61,8 +61,8 @@ func TestWhoMayMoveIDTime(t *testing.T) {
 		},
 		{
 			withOrder(t), 5 * second, 3 * second, codes.Clock,
-			"after lies 5s ahead of this node's clock; it may lie at most 3s ahead now, by this node's window and horizon; " +
-				"try another server",
+			"after lies 5s ahead of this node's clock; it may lie at most 3s ahead now, by this node's window and " +
+				"horizon; try another server",
 		},
 	} {
 		m := &limited{ahead: c.ahead, horizon: c.horizon, definition: cluster.Define(firn.Default)}

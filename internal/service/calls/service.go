@@ -199,8 +199,8 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	return err // the same for an unknown name: anybody may ask
 }
 
-// opens reports whether the IDs of a sequencer are claimed, and no call has asked this node for one yet. What would stop
-// it is not known then: anybody may ask whether a node is ready, and nobody makes it read the store by that.
+// opens reports whether the IDs of a sequencer are claimed, and no call has asked this node for one yet. What would
+// stop it is not known then: anybody may ask whether a node is ready, and nobody makes it read the store by that.
 func (s *Service) opens(name string) bool {
 	q, ok := s.member.Value().Sequencer(name)
 	_, opened := s.member.Counter(name)
