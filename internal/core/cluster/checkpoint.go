@@ -54,6 +54,8 @@ type sequencerCheckpoint struct {
 
 	Allocation *Allocation `json:"allocation,omitempty"` // if it is another than that of the definition
 	Drained    []string    `json:"drained,omitempty"`
+
+	Reserved []reservedJSON `json:"reserved,omitempty"` // rising positions
 }
 
 type wantJSON struct {
@@ -136,6 +138,9 @@ func (s Sequencer) checkpoint() sequencerCheckpoint {
 			j.Node, j.More = &want.held[0], want.held[1:]
 		}
 		w.Wanting = append(w.Wanting, j)
+	}
+	for r := range s.Reservations() {
+		w.Reserved = append(w.Reserved, reservedJSON{r.For, r.Since, r.nodes})
 	}
 	for first, last := range s.free.fresh.all() {
 		w.Fresh = append(w.Fresh, [2]int64{first, last})

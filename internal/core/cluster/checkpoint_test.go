@@ -107,12 +107,12 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`"nodes":2,`, ``, "want 1024"},
 		{`"created":`, `"created":-`, "created at -"},
 		{`"created":`, `"created":1000`, "created at 1000"},
-		{`"nodes":2,`, `"nodes":4,`, "are free or held"},
+		{`"nodes":2,`, `"nodes":4,`, "are free, held or reserved"},
 		{`"nodes":2,`, `"nodes":1,`, "node ID 1"},
 		{`"kind":"percent","percent":50`, `"kind":"percent","percent":1000`, "1000 percent"},
 		{`"kind":"percent","percent":50`, `"kind":"count","count":2`, ""}, // that would be right, too
 		{`"kind":"all"`, `"kind":"count","count":1`, "first in line"},
-		{`"member":"b","since":24,"node":0`, `"member":"b","since":24`, "1 node IDs are free or held; want 2"},
+		{`"member":"b","since":24,"node":0`, `"member":"b","since":24`, "1 node IDs are free, held or reserved; want 2"},
 		{`"member":"b","since":24`, `"member":"x","since":24`, `attach of "x"`},
 		{`"member":"b","since":24`, `"member":"c","since":24`, `attach of "c"`},
 		{`"since":27`, `"since":24`, `attach of "c"`},
@@ -129,7 +129,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`,[101,1023]`, `,[101,1024]`, "101 to 1024"},
 		{`,[101,1023]`, `,[100,1023]`, "100 to 1023"},
 		{`"freed":[0]`, `"freed":[0,0]`, "node ID 0"},
-		{`"freed":[0]`, `"freed":[]`, "are free or held"},
+		{`"freed":[0]`, `"freed":[]`, "are free, held or reserved"},
 		{`"kind":"count","count":7`, `"kind":"count"`, "count of 0"},
 		{`"drained":["a"`, `"drained":["x"`, `"x" is drained`},
 		{`"drained":["a"`, `"drained":["b"`, `"b" is drained`},
@@ -177,7 +177,7 @@ func TestDamagedPolicyIsRefused(t *testing.T) {
 			`"policy":[{"sequencer":"x","percent":50},{"sequencer":"y","percent":50}]`, `"policy":[]`,
 			"want a sequencer of the policy",
 		},
-		{`,"node":1}`, `}`, "free or held"},
+		{`,"node":1}`, `}`, "held or reserved"},
 	})
 	random := rand.New(rand.NewPCG(2, 4))
 	for range 2000 {
@@ -217,7 +217,7 @@ func TestDamagedNodeIDsAreRefused(t *testing.T) {
 		{`"node":2,"more":[1]`, `"node":1,"more":[3]`, `attach of "b"`},
 		{`"more":[1]`, `"more":[2]`, "node ID 2"},
 		{`"more":[1]`, `"more":[0]`, "node ID 0"},
-		{`,"more":[1]`, ``, "3 node IDs are free or held; want 4"},
+		{`,"more":[1]`, ``, "3 node IDs are free, held or reserved; want 4"},
 		{`"more":[1]}],"fresh":null,"freed":null`, `"more":[]}],"fresh":null,"freed":[1]`, "first in line"},
 	})
 }

@@ -95,7 +95,8 @@ type (
 		Quotas     []Quota    `json:"quotas,omitempty"`
 	}
 
-	// DestroySequencer permanently destroys a sequencer. Its name may be used again: Created, if not zero, is the
+	// DestroySequencer permanently destroys a sequencer. It is refused while node IDs of it are reserved. Its name may
+	// be used again: Created, if not zero, is the
 	// position at which the generation was created, so that a late command does not destroy the next one.
 	DestroySequencer struct {
 		Sequencer string `json:"sequencer"`
@@ -151,6 +152,24 @@ type (
 		Sequencer  string     `json:"sequencer"`
 		Created    int64      `json:"created,omitempty"`
 		Allocation Allocation `json:"allocation"`
+	}
+
+	// Reserve keeps node IDs for something else than members: For says what. It takes Count of them, the highest that
+	// were never used and then the longest free, or those of Nodes, none of which a member may have. With the same For
+	// it changes nothing. Created is as in DestroySequencer.
+	Reserve struct {
+		Sequencer string
+		Created   int64
+		For       string // 1 to 100 bytes of printable text
+		Count     int64  // 1 to MaxReserved, or 0 with Nodes
+		Nodes     *Range
+	}
+
+	// Release ends a Reserve. What had the node IDs has stopped: they are free. Created is as in DestroySequencer.
+	Release struct {
+		Sequencer string `json:"sequencer"`
+		Created   int64  `json:"created,omitempty"`
+		For       string `json:"for"`
 	}
 
 	// SetPolicy shares the members out among sequencers: each serves one of them. It replaces the policy before;
@@ -222,6 +241,12 @@ func (Move) Name() string { return "move" }
 
 // Name returns allocate.
 func (Allocate) Name() string { return "allocate" }
+
+// Name returns reserve.
+func (Reserve) Name() string { return "reserve" }
+
+// Name returns release.
+func (Release) Name() string { return "release" }
 
 // Name returns set-policy.
 func (SetPolicy) Name() string { return "set-policy" }

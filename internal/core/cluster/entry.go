@@ -298,6 +298,8 @@ var readers = map[string]func(args []byte) (Command, error){
 	Undrain{}.Name():          read[Undrain],
 	Move{}.Name():             read[Move],
 	Allocate{}.Name():         read[Allocate],
+	Reserve{}.Name():          read[Reserve],
+	Release{}.Name():          read[Release],
 	SetPolicy{}.Name():        read[SetPolicy],
 }
 

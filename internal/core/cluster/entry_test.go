@@ -47,6 +47,9 @@ var everyCommand = []Command{
 	Move{"orders", 0, "a"},
 	Allocate{"orders", 17, Allocation{}},
 	Allocate{"orders", 0, Allocation{Kind: AllocatePercent, Percent: 50}},
+	Reserve{"orders", 17, "warehouse database", 2, nil},
+	Reserve{"orders", 0, "ä", 0, &Range{From: 0, To: 7}},
+	Release{"orders", 17, "warehouse database"},
 	SetPolicy{},
 	SetPolicy{[]Share{{"orders", 75}, {"spare", 0}}},
 }

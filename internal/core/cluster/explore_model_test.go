@@ -144,9 +144,13 @@ func (m *model) operates(w world, values *[lag + 1]number) {
 	w.left.verbs--
 	last := values[w.n]
 	for id := range uint8(most) {
-		for op := opExpel; op <= opMove; op++ {
+		for op := opExpel; op <= opRelease; op++ {
+			if op >= opReserve && id > 0 {
+				break
+			}
 			for node := range uint8(max(m.nodes, 1)) {
-				if e := newEntry(op, id, node); (op == opMove || node == 0) && m.after(last, e) != last {
+				e, any := newEntry(op, id, node), op == opMove || op == opReserve
+				if (any || node == 0) && m.after(last, e) != last {
 					n := w
 					n.log[n.n] = e
 					n.n++

@@ -114,7 +114,7 @@ func exploreAll(t *testing.T, scopes []scope) {
 	if flags&(evicted|collecting) != evicted|collecting {
 		t.Errorf("no peer was ever evicted, or none ever collected: %x", flags)
 	}
-	for op := opPrepare; op <= opMove; op++ {
+	for op := opPrepare; op <= opRelease; op++ {
 		if changed[op] != (op != opGC) {
 			t.Errorf("%s has an effect: %v", newEntry(op, 0, nobody).command().Name(), changed[op])
 		}

@@ -59,7 +59,9 @@ const (
 	opExpel // from here on: the verbs of an operator, which no peer owes
 	opDrain
 	opUndrain
-	opMove // the target is the node ID
+	opMove    // the target is the node ID
+	opReserve // the target is the node ID; it is about nobody
+	opRelease // it is about nobody
 )
 
 func newEntry(op operation, about, target uint8) entry {
@@ -100,6 +102,8 @@ func (e entry) command() Command {
 		Drain{watchedSequencer, id},
 		Undrain{watchedSequencer, id},
 		Move{watchedSequencer, number, id},
+		Reserve{Sequencer: watchedSequencer, For: "x", Nodes: &Range{From: number, To: number}},
+		Release{Sequencer: watchedSequencer, For: "x"},
 	}[e.op()]
 }
 
@@ -230,7 +234,10 @@ func keyOf(v Value) string {
 		for _, w := range c.Wanting {
 			fmt.Fprintf(&b, " %s:%v of %d", w.Member, s.Held(w.Member), w.Most)
 		}
-		fmt.Fprintf(&b, " drained %v", c.Drained)
+		fmt.Fprintf(&b, " drained %v reserved", c.Drained)
+		for _, reserved := range c.Reserved {
+			fmt.Fprintf(&b, " %v for %s", reserved.Nodes, reserved.For)
+		}
 	}
 	for id := range v.expelled.all() {
 		b.WriteString(" without " + id)
@@ -382,7 +389,9 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 		r.joins = r.joins.put(as(id), Join{as(j.Target), j.Accepted})
 	}
 	for name, s := range v.sequencers.all() {
-		q := Sequencer{definition: s.definition, region: s.region, allocation: s.allocation, free: s.free}
+		q := Sequencer{
+			definition: s.definition, region: s.region, allocation: s.allocation, free: s.free, reserved: s.reserved,
+		}
 		for member := range s.drained.all() {
 			q.drained = q.drained.put(as(member), struct{}{})
 		}

@@ -34,6 +34,8 @@ type sequencerJSON struct {
 	More       []string    `json:"wanting_more,omitempty"`
 	Drained    []string    `json:"drained,omitempty"`
 	Allocation *Allocation `json:"allocation,omitempty"` // if it is another than that of the definition
+
+	Reserved map[string][]int64 `json:"reserved,omitempty"` // node IDs, by what they are reserved for
 }
 
 // MarshalJSON writes the members, pending joins and node IDs. It can't be read back, unlike a checkpoint, see
@@ -57,9 +59,13 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		}
 	}
 	for name, s := range v.sequencers.all() {
+		reserved := map[string][]int64{}
+		for r := range s.Reservations() {
+			reserved[r.For] = r.nodes
+		}
 		w.Sequencers[name] = sequencerJSON{
 			maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(),
-			slices.Collect(keys(s.drained)), s.changedAllocation(),
+			slices.Collect(keys(s.drained)), s.changedAllocation(), reserved,
 		}
 	}
 	w.Region, _ = v.Region()
@@ -133,6 +139,10 @@ func (v Value) String() string {
 		if a := s.changedAllocation(); a != nil {
 			line[len(line)-1] += ","
 			line = append(line, "for "+a.String())
+		}
+		for r := range s.Reservations() {
+			line[len(line)-1] += ","
+			line = append(line, fmt.Sprintf("%d reserved for %s", r.nodes, r.For))
 		}
 		parts = append(parts, strings.Join(line, " "))
 	}

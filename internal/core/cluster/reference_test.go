@@ -34,6 +34,8 @@ type plainSequencer struct {
 	wants      map[string]int     // how many node IDs each wants
 	nodes      map[string][]int64 // by member; the one to give back first is last
 	free       []int64
+	used       map[int64]bool
+	reserved   map[string][]int64
 }
 
 func newReference() *reference {
@@ -141,7 +143,7 @@ func (r *reference) apply(e Entry) Result {
 			return Refused
 		}
 	case DestroySequencer:
-		if s, ok := r.sequencers[c.Sequencer]; !ok || c.Created != 0 && c.Created != s.created {
+		if s, ok := r.sequencers[c.Sequencer]; !ok || c.Created != 0 && c.Created != s.created || len(s.reserved) > 0 {
 			return Refused
 		}
 		delete(r.sequencers, c.Sequencer)
@@ -200,6 +202,24 @@ func (r *reference) apply(e Entry) Result {
 		return result
 	case Move:
 		return r.move(c)
+	case Reserve:
+		s, ok := r.sequencers[c.Sequencer]
+		if !ok || c.Created != 0 && c.Created != s.created || s.counts() {
+			return Refused
+		}
+		return s.reserve(c)
+	case Release:
+		s, ok := r.sequencers[c.Sequencer]
+		switch {
+		case !ok || c.Created != 0 && c.Created != s.created || s.counts():
+			return Refused
+		case s.reserved[c.For] == nil:
+			return Unchanged
+		}
+		s.free = append(s.free, s.reserved[c.For]...)
+		delete(s.reserved, c.For)
+		s.allocate(r, c.Sequencer)
+		return Applied
 	case Attach:
 		if s := r.sequencers[c.Sequencer]; s != nil && s.drained[c.Member] {
 			return Refused
@@ -233,7 +253,7 @@ func (r *reference) apply(e Entry) Result {
 // own back. It is undone where the rules take the node ID back from the member at once.
 func (r *reference) move(c Move) Result {
 	s, ok := r.sequencers[c.Sequencer]
-	if !ok || !slices.Contains(s.wanting, c.To) || !r.mayHold(c.To, c.Sequencer) || !slices.Contains(s.ids, c.Node) ||
+	if !ok || !slices.Contains(s.wanting, c.To) || s.isReserved(c.Node) || !r.mayHold(c.To, c.Sequencer) || !slices.Contains(s.ids, c.Node) ||
 		!s.accepts(c.To, c.Node) {
 		return Refused
 	}
@@ -519,6 +539,7 @@ func newPlainSequencer(c CreateSequencer) *plainSequencer {
 	s := &plainSequencer{
 		definition: d, region: c.Region, allocation: d.Allocation, drained: map[string]bool{},
 		ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
+		used: map[int64]bool{}, reserved: map[string][]int64{},
 	}
 	if s.counts() {
 		return s
@@ -570,9 +591,67 @@ func (s *plainSequencer) giveBack(member string, nodes ...int64) {
 	}
 }
 
+// reserve takes free node IDs away: those that it names, or the highest never used, and then the longest free.
+func (s *plainSequencer) reserve(c Reserve) Result {
+	var wanted []int64
+	if c.Nodes != nil {
+		for node := c.Nodes.From; node <= c.Nodes.To; node++ {
+			wanted = append(wanted, node)
+		}
+	} else {
+		var fresh, freed []int64
+		for _, node := range s.free {
+			if s.used[node] {
+				freed = append(freed, node)
+			} else {
+				fresh = append(fresh, node)
+			}
+		}
+		slices.Sort(fresh)
+		slices.Reverse(fresh)
+		wanted = append(fresh, freed...)
+		wanted = slices.Sorted(slices.Values(wanted[:min(len(wanted), int(c.Count))]))
+	}
+	if there := s.reserved[c.For]; there != nil {
+		if c.Nodes != nil && slices.Equal(there, wanted) || c.Nodes == nil && len(there) == int(c.Count) {
+			return Unchanged
+		}
+		return Refused
+	}
+	for _, node := range wanted {
+		if !slices.Contains(s.free, node) {
+			return Refused
+		}
+	}
+	if c.Nodes == nil && len(wanted) < int(c.Count) {
+		return Refused
+	}
+	for _, node := range wanted {
+		s.remove(node)
+	}
+	s.reserved[c.For] = wanted
+	return Applied
+}
+
+// isReserved tells whether a node ID is reserved.
+func (s *plainSequencer) isReserved(node int64) bool {
+	for _, nodes := range s.reserved {
+		if slices.Contains(nodes, node) {
+			return true
+		}
+	}
+	return false
+}
+
+// remove takes a node ID out of the free ones.
+func (s *plainSequencer) remove(node int64) {
+	s.used[node] = true
+	s.free = slices.DeleteFunc(s.free, func(free int64) bool { return free == node })
+}
+
 // take gives a free node ID to a member.
 func (s *plainSequencer) take(member string, node int64) {
-	s.free = slices.DeleteFunc(s.free, func(free int64) bool { return free == node })
+	s.remove(node)
 	s.nodes[member] = append(slices.Clone(s.nodes[member]), node)
 }
 
@@ -685,12 +764,15 @@ func (r *reference) marshal() ([]byte, error) {
 		More       []string         `json:"wanting_more,omitempty"`
 		Drained    []string         `json:"drained,omitempty"`
 		Allocation *Allocation      `json:"allocation,omitempty"`
+
+		Reserved map[string][]int64 `json:"reserved,omitempty"`
 	}
 	sequencers := map[string]sequencer{}
 	var region Region
 	for name, s := range r.sequencers {
 		region = s.region
 		w := sequencer{Nodes: map[int64]string{}, Waiting: []string{}, Drained: slices.Sorted(maps.Keys(s.drained))}
+		w.Reserved = s.reserved
 		if s.allocation != s.definition.Allocation {
 			w.Allocation = &s.allocation
 		}

@@ -55,7 +55,7 @@ func TestCheckpointsOfRegions(t *testing.T) {
 		{`"region":"1/2"`, `"region":"0/2"`, "start at 6; want 0 to 3"},
 		{`"region":"1/2"`, `"region":"1/4"`, "start at 6; want 2 to 3"},
 		{`"region":"1/2"`, `"region":"1/16"`, "8 node IDs for 16 regions"},
-		{`,"region":"1/2"`, ``, "4 node IDs are free or held; want 8"},
+		{`,"region":"1/2"`, ``, "4 node IDs are free, held or reserved; want 8"},
 		{`"start":6`, `"start":8`, "start at 8; want 4 to 7"},
 		{`[7,7]`, `[7,8]`, "fresh node IDs 7 to 8; want 7 to 7"},
 		{`"node":6`, `"node":3`, "node ID 3"},

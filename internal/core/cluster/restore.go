@@ -200,10 +200,13 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 		return s.Sequencer, errors.New("it has no definition")
 	case s.created < 0 || s.created > v.position:
 		return s.Sequencer, fmt.Errorf("created at %d; want 0 to %d", s.created, v.position)
-	case s.definition.Claimed() && (r.Start != 0 || r.Allocation != nil || len(r.Wanting)+len(r.Drained) > 0):
+	case s.definition.Claimed() && (r.Start != 0 || r.Allocation != nil || len(r.Wanting)+len(r.Drained)+len(r.Reserved) > 0):
 		return s.Sequencer, errors.New("its IDs are claimed; want no node IDs, and nobody who wants one")
 	}
 	err := s.restoreFree(r)
+	if err == nil {
+		err = s.restoreReserved(r)
+	}
 	if err == nil {
 		err = s.restoreWanting(r, v, name)
 	}
@@ -213,22 +216,23 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 	switch {
 	case err != nil:
 	case s.accounted != s.all.Size():
-		err = fmt.Errorf("%d node IDs are free or held; want %d", s.accounted, s.all.Size())
+		err = fmt.Errorf("%d node IDs are free, held or reserved; want %d", s.accounted, s.all.Size())
 	case s.allocate(v.peers.len()) != s.Sequencer:
 		err = errors.New("its node IDs are not held by the first in line")
 	}
 	return s.Sequencer, err
 }
 
-// restored is a sequencer as far as it is restored. Each of its node IDs must be fresh, freed or held, and only once.
+// restored is a sequencer as far as it is restored. Each of its node IDs must be fresh, freed, held or reserved, and
+// only once.
 type restored struct {
 	Sequencer
 	all       Range
-	known     map[int64]bool // freed or held
-	accounted int64          // how many node IDs are fresh, freed or held
+	known     map[int64]bool // freed, held or reserved
+	accounted int64          // how many node IDs are fresh, or known
 }
 
-// account counts a node ID that is freed or held.
+// account counts a node ID that is freed, held or reserved.
 func (s *restored) account(node int64) error {
 	if s.known[node] || s.free.neverTaken(node) || !s.all.Holds(node) {
 		return fmt.Errorf("the node ID %d is there twice, or is not one of %d to %d", node, s.all.From, s.all.To)

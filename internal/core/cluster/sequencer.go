@@ -21,7 +21,8 @@ type Sequencer struct {
 	several    tree[place, string] // those of them that want several, by how many they have; who wants more is marked
 	nodes      tree[int64, string] // the member that has each node ID
 	free       freeList
-	drained    tree[string, struct{}] // the members that may not attach
+	reserved   tree[int64, *Reservation] // by the position of each
+	drained    tree[string, struct{}]    // the members that may not attach
 }
 
 // want is what an attached member wants and has. It is immutable.
@@ -130,8 +131,8 @@ func (s Sequencer) NodeIDs() Range {
 	return nodes
 }
 
-// Free returns how many node IDs no member has.
-func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - int64(s.nodes.len()) }
+// Free returns how many node IDs no member has, and nothing has reserved.
+func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - int64(s.nodes.len()) - s.withheld() }
 
 func (c CreateSequencer) apply(v *Value) Outcome {
 	s, ok := v.sequencers.get(c.Sequencer)
@@ -163,6 +164,9 @@ func (c DestroySequencer) apply(v *Value) Outcome {
 		return refused(noSequencer)
 	case c.Created != 0 && c.Created != s.created:
 		return refused(otherGeneration)
+	case s.reserved.len() > 0:
+		_, r := s.reserved.at(0)
+		return refused(fmt.Sprintf("%d of its node IDs are reserved for %q; release them first", len(r.nodes), r.For))
 	}
 	v.sequencers = v.sequencers.without(c.Sequencer)
 	if share, ok := v.shares.get(c.Sequencer); ok {
@@ -255,6 +259,8 @@ func (c Move) apply(v *Value) Outcome {
 			return s, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", c.Node, nodes.From, nodes.To))
 		case slices.Contains(w.held, c.Node):
 			return s, unchanged
+		case s.reservedFor(c.Node) != nil:
+			return s, refused(fmt.Sprintf("the node ID %d is reserved for %q", c.Node, s.reservedFor(c.Node).For))
 		case !w.accepts(c.Node):
 			return s, refused("the member does not accept this node ID")
 		case s.paused.has(w.since):

@@ -84,7 +84,7 @@ func (w *walk) command() Command {
 		return duties[0]
 	}
 	name := walkSequencers[w.rand.IntN(len(walkSequencers))]
-	switch s, _ := w.value.Sequencer(name); w.rand.IntN(27) {
+	switch s, _ := w.value.Sequencer(name); w.rand.IntN(29) {
 	case 0:
 		return PrepareJoin{Joiner: who}
 	case 1:
@@ -132,7 +132,7 @@ func (w *walk) command() Command {
 		}
 		return Decline{Sequencer: name, Member: who, Node: node}
 	case 14:
-		if w.one(8) {
+		if w.one(6) {
 			return Expel{Member: who, By: w.someone()}
 		}
 		fallthrough
@@ -151,6 +151,18 @@ func (w *walk) command() Command {
 			allocate.Allocation = Allocation{Kind: AllocatePercent, Percent: 1 + w.rand.Int64N(100)}
 		}
 		return allocate
+	case 27:
+		reserve := Reserve{
+			Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)], For: w.purpose(),
+			Count: 1 + w.rand.Int64N(3),
+		}
+		if w.one(2) {
+			from := w.rand.Int64N(8)
+			reserve.Count, reserve.Nodes = 0, &Range{From: from, To: from + w.rand.Int64N(2)}
+		}
+		return reserve
+	case 28:
+		return Release{Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)], For: w.purpose()}
 	case 21:
 		if w.one(3) {
 			return w.policy()
@@ -168,6 +180,9 @@ func (w *walk) command() Command {
 		return attach
 	}
 }
+
+// purpose is what node IDs are reserved for.
+func (w *walk) purpose() string { return []string{"import", "warehouse"}[w.rand.IntN(2)] }
 
 // policy is one that shares the members out among some of the sequencers, or none.
 func (w *walk) policy() SetPolicy {
@@ -471,6 +486,13 @@ func nodesOf(v Value, members []string) string {
 				held++
 			}
 		}
+		for r := range s.Reservations() {
+			for _, node := range r.Nodes() {
+				if other := holder[node]; other != "" || !s.NodeIDs().Holds(node) {
+					return fmt.Sprintf("node ID %d of %s is reserved, and that of %q", node, name, other)
+				}
+			}
+		}
 		for node, member := range s.Nodes() {
 			if holder[node] != member || !s.NodeIDs().Holds(node) {
 				return fmt.Sprintf("node ID %d of %s is said to be that of %s, but is that of %q", node, name,
@@ -499,7 +521,8 @@ func fairnessOf(s Sequencer, holders int) string {
 			continue
 		}
 		for node := s.NodeIDs().From; node <= s.NodeIDs().To; node++ {
-			if holder, held := s.nodes.get(node); w.accepts(node) && (!held || len(s.Held(holder)) >= has+2) {
+			holder, held := s.nodes.get(node)
+			if w.accepts(node) && s.reservedFor(node) == nil && (!held || len(s.Held(holder)) >= has+2) {
 				return fmt.Sprintf("%s has %d of the %d node IDs that it wants, and %d is that of %q, which has %d",
 					member, has, w.most, node, holder, len(s.Held(holder)))
 			}

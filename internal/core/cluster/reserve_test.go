@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// small sequencers with eight node IDs, the first of which is 6.
+func reserving(t *testing.T) Value {
+	t.Helper()
+	v := must(t, Value{}, PrepareJoin{"a"})
+	return must(t, v, CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Start: 6})
+}
+
+func reserved(v Value) map[string][]int64 {
+	all := map[string][]int64{}
+	s, _ := v.Sequencer("s")
+	for r := range s.Reservations() {
+		all[r.For] = r.Nodes()
+	}
+	return all
+}
+
+func refusal(t *testing.T, v Value, c Command, want string) {
+	t.Helper()
+	if _, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out.Result != Refused ||
+		!strings.Contains(out.Why, want) {
+		t.Errorf("%s %+v: %v %q, want a refusal with %q", c.Name(), c, out.Result, out.Why, want)
+	}
+}
+
+// The highest node IDs that were never used are reserved first, then those that are the longest free.
+func TestReserveTakesTheHighestNeverUsed(t *testing.T) {
+	v := reserving(t)
+	v = must(t, v, Attach{Sequencer: "s", Member: "a"})
+	v = must(t, v, Decline{"s", "a", 6})
+	v = must(t, v, Decline{"s", "a", 7})
+	v = must(t, v, Reserve{Sequencer: "s", For: "two", Count: 2})
+	v = must(t, v, Reserve{Sequencer: "s", For: "five", Count: 5})
+	want := map[string][]int64{"two": {4, 5}, "five": {1, 2, 3, 6, 7}}
+	s, _ := v.Sequencer("s")
+	if have := reserved(v); !reflect.DeepEqual(have, want) || s.Free() != 0 || !slices.Equal(s.Held("a"), []int64{0}) {
+		t.Errorf("reserved are %v, %d are free, and a has %v; want %v", have, s.Free(), s.Held("a"), want)
+	}
+	refusal(t, v, Reserve{Sequencer: "s", For: "more", Count: 1}, "only 0 node IDs are free")
+}
+
+func TestReservedNodeIDsAreKept(t *testing.T) {
+	v := reserving(t)
+	v = must(t, v, Reserve{Sequencer: "s", For: "warehouse", Nodes: &Range{From: 6, To: 7}})
+	v = must(t, v, Attach{Sequencer: "s", Member: "a"})
+	for _, c := range []struct {
+		command Command
+		want    string
+	}{
+		{Move{"s", 7, "a"}, `the node ID 7 is reserved for "warehouse"`},
+		{Reserve{Sequencer: "s", For: "warehouse", Count: 1}, "2 node IDs are reserved for that, 6 to 7"},
+		{Reserve{Sequencer: "s", For: "warehouse", Nodes: &Range{From: 5, To: 7}}, "2 node IDs are reserved for that"},
+		{Reserve{Sequencer: "s", For: "other", Nodes: &Range{From: 7, To: 7}}, `the node ID 7 is reserved for "warehouse"`},
+		{Reserve{Sequencer: "s", For: "other", Nodes: &Range{From: 0, To: 0}}, "the member a has the node ID 0"},
+		{Reserve{Sequencer: "s", For: "other", Nodes: &Range{From: 7, To: 8}}, "want some of 0 to 7"},
+		{Reserve{Sequencer: "none", For: "other", Count: 1}, noSequencer},
+		{Reserve{Sequencer: "s", Created: 1, For: "other", Count: 1}, otherGeneration},
+		{Release{"s", 1, "warehouse"}, otherGeneration},
+		{DestroySequencer{"s", 0}, `2 of its node IDs are reserved for "warehouse"; release them first`},
+	} {
+		refusal(t, v, c.command, c.want)
+	}
+	for _, c := range []Command{
+		Reserve{Sequencer: "s", For: "warehouse", Count: 2},
+		Reserve{Sequencer: "s", For: "warehouse", Nodes: &Range{From: 6, To: 7}},
+		Release{"s", 0, "other"},
+	} {
+		if next, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out != unchanged ||
+			!reflect.DeepEqual(reserved(next), reserved(v)) {
+			t.Errorf("%s %+v: %v, and reserved are %v", c.Name(), c, out, reserved(next))
+		}
+	}
+	for len(reserved(v)) > 0 {
+		v = must(t, restore(t, checkpoint(t, v)), Release{"s", 0, "warehouse"})
+	}
+	must(t, must(t, v, Move{"s", 7, "a"}), DestroySequencer{"s", 0})
+}
+
+// A member that waits gets a node ID that is released.
+func TestReleasedNodeIDsAreGiven(t *testing.T) {
+	v := reserving(t)
+	v = must(t, v, Reserve{Sequencer: "s", For: "all", Count: 8})
+	v = must(t, v, Attach{Sequencer: "s", Member: "a"})
+	if s, _ := v.Sequencer("s"); !slices.Equal(s.Waiting(), []string{"a"}) {
+		t.Fatalf("waiting are %v", s.Waiting())
+	}
+	v = must(t, v, Release{"s", 0, "all"})
+	if s, _ := v.Sequencer("s"); len(s.Held("a")) != 1 || s.Free() != 7 {
+		t.Errorf("a has %v, and %d are free", s.Held("a"), s.Free())
+	}
+}
+
+func TestClaimedSequencersReserveNothing(t *testing.T) {
+	v := must(t, Value{}, CreateSequencer{Sequencer: "c", Definition: Definition{Kind: Counter}})
+	refusal(t, v, Reserve{Sequencer: "c", For: "x", Count: 1}, noNodeIDs)
+	refusal(t, v, Release{Sequencer: "c", For: "x"}, noNodeIDs)
+}
+
+func TestWrongReserves(t *testing.T) {
+	for _, c := range []struct {
+		command Command
+		want    string
+	}{
+		{Reserve{Sequencer: "s", For: "x"}, `a "count" of 0; want 1 to 1024`},
+		{Reserve{Sequencer: "s", For: "x", Count: 1025}, "1025"},
+		{Reserve{Sequencer: "s", For: "x", Count: 1, Nodes: &Range{}}, `"count" beside`},
+		{Reserve{Sequencer: "s", For: "x", Nodes: &Range{From: -1, To: 3}}, "from -1 to 3"},
+		{Reserve{Sequencer: "s", For: "x", Nodes: &Range{From: 3, To: 2}}, "from 3 to 2"},
+		{Reserve{Sequencer: "s", For: "x", Nodes: &Range{From: 0, To: 1024}}, "at most 1024"},
+		{Reserve{Sequencer: "s", Count: 1}, `"for" is missing`},
+		{Reserve{Sequencer: "s", For: "a\x1b[2J", Count: 1}, "printable"},
+		{Reserve{Sequencer: "S", For: "x", Count: 1}, `"S"`},
+		{Release{Sequencer: "s"}, `"for" is missing`},
+		{Release{Sequencer: "s", For: strings.Repeat("x", 101)}, "1 to 100 bytes"},
+	} {
+		if err := c.command.validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %+v: %v, want %q", c.command.Name(), c.command, err, c.want)
+		}
+	}
+}
+
+func TestDamagedReservationsAreRefused(t *testing.T) {
+	v := must(t, reserving(t), Reserve{Sequencer: "s", For: "x", Count: 2})
+	data := string(must2(EncodeCheckpoint(v)))
+	for was, is := range map[string]string{
+		`"nodes":[6,7]`:               `"nodes":[7,6]`,
+		`"nodes":[6,7]}`:              `"nodes":[6]}`,
+		`"reserved":[`:                `"reserved":[{"for":"x","since":1,"nodes":[6]},`,
+		`"for":"x"`:                   `"for":""`,
+		`"wanting":null,"fresh":[[0,`: `"wanting":null,"fresh":[[1,`,
+	} {
+		damaged := strings.Replace(data, was, is, 1)
+		if _, err := DecodeCheckpoint([]byte(damaged)); err == nil || damaged == data {
+			t.Errorf("%s to %s: %v in %s", was, is, err, damaged)
+		}
+	}
+}
+
+func must2[V any](v V, err error) V {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
