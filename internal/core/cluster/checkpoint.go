@@ -55,7 +55,7 @@ type sequencerCheckpoint struct {
 	Allocation *Allocation `json:"allocation,omitempty"` // if it is another than that of the definition
 	Drained    []string    `json:"drained,omitempty"`
 
-	Reserved []reservedJSON `json:"reserved,omitempty"` // rising positions
+	Reserved []Reservation `json:"reserved,omitempty"` // rising purposes
 }
 
 type wantJSON struct {
@@ -140,7 +140,7 @@ func (s Sequencer) checkpoint() sequencerCheckpoint {
 		w.Wanting = append(w.Wanting, j)
 	}
 	for r := range s.Reservations() {
-		w.Reserved = append(w.Reserved, reservedJSON{r.For, r.Since, r.nodes})
+		w.Reserved = append(w.Reserved, *r)
 	}
 	for first, last := range s.free.fresh.all() {
 		w.Fresh = append(w.Fresh, [2]int64{first, last})

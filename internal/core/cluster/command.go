@@ -93,6 +93,8 @@ type (
 		Start      int64      `json:"start,omitempty"`
 		SolePrefix bool       `json:"sole_prefix,omitempty"` // entries of before did not ask whether it is taken
 		Quotas     []Quota    `json:"quotas,omitempty"`
+
+		Reserve []Reserving `json:"reserve,omitempty"` // from the beginning
 	}
 
 	// DestroySequencer permanently destroys a sequencer. It is refused while node IDs of it are reserved. Its name may
@@ -154,15 +156,12 @@ type (
 		Allocation Allocation `json:"allocation"`
 	}
 
-	// Reserve keeps node IDs for something else than members: For says what. It takes Count of them, the highest that
-	// were never used and then the longest free, or those of Nodes, none of which a member may have. With the same For
-	// it changes nothing. Created is as in DestroySequencer.
+	// Reserve keeps node IDs for something else than members. Where there is a reservation for the same purpose, it
+	// changes nothing. Created is as in DestroySequencer.
 	Reserve struct {
-		Sequencer string
-		Created   int64
-		For       string // 1 to 100 bytes of printable text
-		Count     int64  // 1 to MaxReserved, or 0 with Nodes
-		Nodes     *Range
+		Sequencer string `json:"sequencer"`
+		Created   int64  `json:"created,omitempty"`
+		Reserving
 	}
 
 	// Release ends a Reserve. What had the node IDs has stopped: they are free. Created is as in DestroySequencer.
@@ -291,6 +290,14 @@ func (c CreateSequencer) validate() error {
 	}
 	if err := checkQuotas(c.Quotas); err != nil {
 		return err
+	}
+	if len(c.Reserve) > 0 && c.Definition.Claimed() {
+		return errors.New(noNodeIDs)
+	}
+	for _, r := range c.Reserve {
+		if err := r.validate(); err != nil {
+			return err
+		}
 	}
 	nodes, err := c.Region.Nodes(c.Definition)
 	if err == nil && c.Definition.Claimed() && c.Start != 0 {

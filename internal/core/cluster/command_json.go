@@ -28,59 +28,22 @@ func (c Attach) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote. An error is returned when a field is unknown, or only one of "from"
 // and "to" is present.
-func (c *Attach) UnmarshalJSON(data []byte) (err error) {
+func (c *Attach) UnmarshalJSON(data []byte) error {
 	var r attachJSON
-	if err = strictJSON(data, &r); err != nil {
+	if err := strictJSON(data, &r); err != nil {
 		return err
 	}
 	*c = Attach{Sequencer: r.Sequencer, Member: r.Member, NodeIDs: r.NodeIDs}
 	if c.NodeIDs == 1 {
 		c.NodeIDs = 0
 	}
-	c.Nodes, err = rangeOf(r.From, r.To)
-	return err
-}
-
-// reserveJSON is a Reserve as JSON.
-type reserveJSON struct {
-	Sequencer string `json:"sequencer"`
-	Created   int64  `json:"created,omitempty"`
-	For       string `json:"for"`
-	Count     int64  `json:"count,omitempty"`
-	From      *int64 `json:"from,omitempty"`
-	To        *int64 `json:"to,omitempty"`
-}
-
-// MarshalJSON writes the range as "from" and "to".
-func (c Reserve) MarshalJSON() ([]byte, error) {
-	w := reserveJSON{Sequencer: c.Sequencer, Created: c.Created, For: c.For, Count: c.Count}
-	if c.Nodes != nil {
-		w.From, w.To = &c.Nodes.From, &c.Nodes.To
+	if (r.From == nil) != (r.To == nil) {
+		return errors.New(`"from" without "to", or the other way round; give both or neither`)
 	}
-	return json.Marshal(w)
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote. An error is returned when a field is unknown, or only one of "from"
-// and "to" is present.
-func (c *Reserve) UnmarshalJSON(data []byte) (err error) {
-	var r reserveJSON
-	if err = strictJSON(data, &r); err != nil {
-		return err
+	if r.From != nil {
+		c.Nodes = &Range{From: *r.From, To: *r.To}
 	}
-	*c = Reserve{Sequencer: r.Sequencer, Created: r.Created, For: r.For, Count: r.Count}
-	c.Nodes, err = rangeOf(r.From, r.To)
-	return err
-}
-
-// rangeOf returns the range of "from" and "to", or nil if both are absent.
-func rangeOf(from, to *int64) (*Range, error) {
-	switch {
-	case (from == nil) != (to == nil):
-		return nil, errors.New(`"from" without "to", or the other way round; give both or neither`)
-	case from == nil:
-		return nil, nil
-	}
-	return &Range{From: *from, To: *to}, nil
+	return nil
 }
 
 // nodeOf reads the arguments of a command with a node ID, and checks that it is there.

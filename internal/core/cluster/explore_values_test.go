@@ -102,7 +102,7 @@ func (e entry) command() Command {
 		Drain{watchedSequencer, id},
 		Undrain{watchedSequencer, id},
 		Move{watchedSequencer, number, id},
-		Reserve{Sequencer: watchedSequencer, For: "x", Nodes: &Range{From: number, To: number}},
+		Reserve{watchedSequencer, 0, Reserving{For: "x", Nodes: []int64{number}}},
 		Release{Sequencer: watchedSequencer, For: "x"},
 	}[e.op()]
 }

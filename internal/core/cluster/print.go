@@ -61,7 +61,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	for name, s := range v.sequencers.all() {
 		reserved := map[string][]int64{}
 		for r := range s.Reservations() {
-			reserved[r.For] = r.nodes
+			reserved[r.For] = r.Nodes
 		}
 		w.Sequencers[name] = sequencerJSON{
 			maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(),
@@ -142,7 +142,7 @@ func (v Value) String() string {
 		}
 		for r := range s.Reservations() {
 			line[len(line)-1] += ","
-			line = append(line, fmt.Sprintf("%d reserved for %s", r.nodes, r.For))
+			line = append(line, fmt.Sprintf("%d reserved for %s", r.Nodes, r.For))
 		}
 		parts = append(parts, strings.Join(line, " "))
 	}

@@ -136,8 +136,14 @@ func (r *reference) apply(e Entry) Result {
 					return Refused
 				}
 			}
-			r.sequencers[c.Sequencer] = newPlainSequencer(c)
-			r.sequencers[c.Sequencer].created = e.Position
+			s = newPlainSequencer(c)
+			s.created = e.Position
+			for _, reserve := range c.Reserve {
+				if s.reserve(reserve) != Applied {
+					return Refused
+				}
+			}
+			r.sequencers[c.Sequencer] = s
 			return Applied
 		case !s.definition.Equal(c.Definition):
 			return Refused
@@ -207,7 +213,7 @@ func (r *reference) apply(e Entry) Result {
 		if !ok || c.Created != 0 && c.Created != s.created || s.counts() {
 			return Refused
 		}
-		return s.reserve(c)
+		return s.reserve(c.Reserving)
 	case Release:
 		s, ok := r.sequencers[c.Sequencer]
 		switch {
@@ -592,13 +598,9 @@ func (s *plainSequencer) giveBack(member string, nodes ...int64) {
 }
 
 // reserve takes free node IDs away: those that it names, or the highest never used, and then the longest free.
-func (s *plainSequencer) reserve(c Reserve) Result {
-	var wanted []int64
-	if c.Nodes != nil {
-		for node := c.Nodes.From; node <= c.Nodes.To; node++ {
-			wanted = append(wanted, node)
-		}
-	} else {
+func (s *plainSequencer) reserve(c Reserving) Result {
+	wanted := c.Nodes
+	if c.Nodes == nil {
 		var fresh, freed []int64
 		for _, node := range s.free {
 			if s.used[node] {

@@ -11,34 +11,37 @@ import (
 // Reservation is node IDs that no member gets: something else uses them, such as a database that makes IDs. It is
 // immutable.
 type Reservation struct {
-	For   string // what uses them; it identifies the reservation within its sequencer
-	Since int64  // the position of its Reserve
-	nodes []int64
+	For   string  `json:"for"`          // what uses them; it identifies the reservation within its sequencer
+	At    int64   `json:"at,omitempty"` // when it was asked for, as Reserving has it
+	Since int64   `json:"since"`        // the position of the entry that made it
+	Nodes []int64 `json:"nodes"`        // rising; nobody changes them
 }
 
-// Nodes returns the node IDs, in ascending order. The caller does not change them.
-func (r *Reservation) Nodes() []int64 { return r.nodes }
+// Reserving asks for a Reservation: of Count node IDs, the highest that were never used and then the longest free, or of
+// Nodes, none of which a member may have.
+type Reserving struct {
+	For   string  `json:"for"`             // 1 to 100 bytes of printable text
+	At    int64   `json:"at,omitempty"`    // when, in Unix milliseconds by the sender's clock, for people; 0: unknown
+	Count int64   `json:"count,omitempty"` // 1 to MaxReserved, or 0 with Nodes
+	Nodes []int64 `json:"nodes,omitempty"` // rising, at most MaxReserved
+}
 
-// MaxReserved is how many node IDs one Reserve can take.
+// MaxReserved is how many node IDs one reservation can have.
 const MaxReserved = 1024
 
-// Reservations yields the reservations in the order of their Reserve.
+// Reservations yields the reservations in the order of their purposes.
 func (s Sequencer) Reservations() iter.Seq[*Reservation] { return values(s.reserved) }
 
 // Reservation returns the reservation for a purpose, or nil.
 func (s Sequencer) Reservation(purpose string) *Reservation {
-	for _, r := range s.reserved.all() {
-		if r.For == purpose {
-			return r
-		}
-	}
-	return nil
+	r, _ := s.reserved.get(purpose)
+	return r
 }
 
 // reservedFor returns the reservation that has a node ID, or nil.
 func (s Sequencer) reservedFor(node int64) *Reservation {
 	for _, r := range s.reserved.all() {
-		if _, ok := slices.BinarySearch(r.nodes, node); ok {
+		if _, ok := slices.BinarySearch(r.Nodes, node); ok {
 			return r
 		}
 	}
@@ -48,85 +51,96 @@ func (s Sequencer) reservedFor(node int64) *Reservation {
 // withheld returns how many node IDs are reserved.
 func (s Sequencer) withheld() (n int64) {
 	for _, r := range s.reserved.all() {
-		n += int64(len(r.nodes))
+		n += int64(len(r.Nodes))
 	}
 	return n
 }
 
 func (c Reserve) validate() error {
-	switch {
-	case c.Nodes == nil && (c.Count < 1 || c.Count > MaxReserved):
-		return fmt.Errorf(`a "count" of %d; want 1 to %d`, c.Count, MaxReserved)
-	case c.Nodes != nil && c.Count != 0:
-		return errors.New(`"count" beside "from" and "to"; want one of the two`)
-	case c.Nodes != nil && (c.Nodes.From < 0 || c.Nodes.To < c.Nodes.From || c.Nodes.To-c.Nodes.From >= MaxReserved):
-		return fmt.Errorf(`node IDs from %d to %d; want 0 <= "from" <= "to", and at most %d of them`, c.Nodes.From,
-			c.Nodes.To, MaxReserved)
-	}
-	return checkReservation(c.Sequencer, c.Created, c.For)
+	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), c.Reserving.validate())
 }
 
-func (c Release) validate() error { return checkReservation(c.Sequencer, c.Created, c.For) }
+func (c Release) validate() error {
+	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), checkPurpose(c.For))
+}
 
-func checkReservation(sequencer string, created int64, purpose string) error {
+func (r Reserving) validate() error {
+	switch {
+	case r.Nodes == nil && (r.Count < 1 || r.Count > MaxReserved):
+		return fmt.Errorf(`a "count" of %d; want 1 to %d`, r.Count, MaxReserved)
+	case r.Nodes != nil && r.Count != 0:
+		return errors.New(`"count" beside "nodes"; want one of the two`)
+	case r.Nodes != nil && !areNodes(r.Nodes):
+		return fmt.Errorf(`"nodes" is %.120s; want 1 to %d rising node IDs`, fmt.Sprint(r.Nodes), MaxReserved)
+	case r.At < 0:
+		return fmt.Errorf(`"at" is %d; want Unix milliseconds, or 0 for unknown`, r.At)
+	}
+	return checkPurpose(r.For)
+}
+
+func areNodes(nodes []int64) bool {
+	rising := len(nodes) > 0 && len(nodes) <= MaxReserved && nodes[0] >= 0
+	for i := 1; i < len(nodes); i++ {
+		rising = rising && nodes[i-1] < nodes[i]
+	}
+	return rising
+}
+
+func checkPurpose(purpose string) error {
 	for _, r := range purpose {
 		if !unicode.IsPrint(r) {
 			return fmt.Errorf(`"for" is %.120q; want printable characters`, purpose)
 		}
 	}
-	return errors.Join(DestroySequencer{sequencer, created}.validate(), checkID("for", purpose))
+	return checkID("for", purpose)
 }
 
 func (c Reserve) apply(v *Value) Outcome {
 	return v.changeReservations(c.Sequencer, c.Created, func(s Sequencer) (Sequencer, Outcome) {
-		if r := s.Reservation(c.For); r != nil {
-			if c.matches(r) {
-				return s, unchanged
-			}
-			return s, refused(fmt.Sprintf("%d node IDs are reserved for that, %d to %d", len(r.nodes), r.nodes[0],
-				r.nodes[len(r.nodes)-1]))
-		}
-		r := &Reservation{For: c.For, Since: v.position}
-		var out Outcome
-		if c.Nodes == nil {
-			s.free, r.nodes, out = s.free.takeLast(c.Count)
-		} else {
-			s.free, r.nodes, out = s.takeNamed(*c.Nodes)
-		}
-		if out.Result == Applied {
-			s.reserved = s.reserved.put(r.Since, r)
-		}
-		return s, out
+		return s.reserve(c.Reserving, v.position)
 	})
 }
 
-// matches reports whether a reservation is what the command asks for.
-func (c Reserve) matches(r *Reservation) bool {
-	if c.Nodes == nil {
-		return c.Count == int64(len(r.nodes))
+// reserve takes node IDs from the free list.
+func (s Sequencer) reserve(c Reserving, position int64) (Sequencer, Outcome) {
+	if r := s.Reservation(c.For); r != nil {
+		if c.Nodes == nil && c.Count == int64(len(r.Nodes)) || slices.Equal(c.Nodes, r.Nodes) {
+			return s, unchanged
+		}
+		return s, refused(fmt.Sprintf("%d node IDs are reserved for that, %d to %d", len(r.Nodes), r.Nodes[0],
+			r.Nodes[len(r.Nodes)-1]))
 	}
-	last := len(r.nodes) - 1
-	return r.nodes[0] == c.Nodes.From && r.nodes[last] == c.Nodes.To && c.Nodes.Size() == int64(len(r.nodes))
+	r := &Reservation{For: c.For, At: c.At, Since: position}
+	var out Outcome
+	if c.Nodes == nil {
+		s.free, r.Nodes, out = s.free.takeLast(c.Count)
+	} else {
+		s.free, out = s.takeNamed(c.Nodes)
+		r.Nodes = c.Nodes
+	}
+	if out == applied {
+		s.reserved = s.reserved.put(r.For, r)
+	}
+	return s, out
 }
 
-// takeNamed takes all node IDs of a range from the free list.
-func (s Sequencer) takeNamed(nodes Range) (rest freeList, taken []int64, out Outcome) {
-	if all := s.NodeIDs(); nodes.From < all.From || nodes.To > all.To {
-		return s.free, nil, refused(fmt.Sprintf("there are no node IDs %d to %d; want some of %d to %d", nodes.From,
-			nodes.To, all.From, all.To))
-	}
+// takeNamed takes these node IDs from the free list.
+func (s Sequencer) takeNamed(nodes []int64) (rest freeList, out Outcome) {
 	rest = s.free
-	for node := nodes.From; node <= nodes.To; node++ {
-		if holder, held := s.nodes.get(node); held {
-			return s.free, nil, refused(fmt.Sprintf("the member %s has the node ID %d", holder, node))
-		}
-		if r := s.reservedFor(node); r != nil {
-			return s.free, nil, refused(fmt.Sprintf("the node ID %d is reserved for %q", node, r.For))
+	for _, node := range nodes {
+		all := s.NodeIDs()
+		holder, held := s.nodes.get(node)
+		switch r := s.reservedFor(node); {
+		case !all.Holds(node):
+			return s.free, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", node, all.From, all.To))
+		case held:
+			return s.free, refused(fmt.Sprintf("the member %s has the node ID %d", holder, node))
+		case r != nil:
+			return s.free, refused(fmt.Sprintf("the node ID %d is reserved for %q", node, r.For))
 		}
 		rest, _, _ = rest.take(&Range{From: node, To: node})
-		taken = append(taken, node)
 	}
-	return rest, taken, applied
+	return rest, applied
 }
 
 // takeLast takes so many node IDs: the highest of those that were never used, and then those that are the longest free.
@@ -157,8 +171,8 @@ func (c Release) apply(v *Value) Outcome {
 		if r == nil {
 			return s, unchanged
 		}
-		s.reserved = s.reserved.without(r.Since)
-		for _, node := range r.nodes {
+		s.reserved = s.reserved.without(r.For)
+		for _, node := range r.Nodes {
 			s.free = s.free.give(node)
 		}
 		return s, applied
@@ -183,31 +197,21 @@ func (v *Value) changeReservations(name string, created int64, do func(Sequencer
 	}
 }
 
-// reservedJSON is a reservation in a checkpoint.
-type reservedJSON struct {
-	For   string  `json:"for"`
-	Since int64   `json:"since"`
-	Nodes []int64 `json:"nodes"` // rising
-}
-
-func (s *restored) restoreReserved(r sequencerCheckpoint) error {
-	since := s.created
+func (s *restored) restoreReserved(r sequencerCheckpoint, position int64) error {
 	for _, j := range r.Reserved {
-		if err := checkReservation("s", 0, j.For); err != nil {
+		if err := checkPurpose(j.For); err != nil {
 			return err
 		}
-		if j.Since <= since || s.Reservation(j.For) != nil || len(j.Nodes) == 0 || len(j.Nodes) > MaxReserved ||
-			!slices.IsSorted(j.Nodes) {
-			return fmt.Errorf("a reservation for %q at %d; want rising positions, each purpose once, and 1 to %d rising "+
-				"node IDs", j.For, j.Since, MaxReserved)
+		if s.Reservation(j.For) != nil || !areNodes(j.Nodes) || j.At < 0 || j.Since < s.created || j.Since > position {
+			return fmt.Errorf("a reservation of %v for %q, made at %d; want each purpose once, 1 to %d rising node IDs, and "+
+				"positions of %d to %d", j.Nodes, j.For, j.Since, MaxReserved, s.created, position)
 		}
-		since = j.Since
 		for _, node := range j.Nodes {
 			if err := s.account(node); err != nil {
 				return err
 			}
 		}
-		s.reserved = s.reserved.put(j.Since, &Reservation{For: j.For, Since: j.Since, nodes: j.Nodes})
+		s.reserved = s.reserved.put(j.For, &j)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func reserved(v Value) map[string][]int64 {
 	all := map[string][]int64{}
 	s, _ := v.Sequencer("s")
 	for r := range s.Reservations() {
-		all[r.For] = r.Nodes()
+		all[r.For] = r.Nodes
 	}
 	return all
 }
@@ -37,40 +37,40 @@ func TestReserveTakesTheHighestNeverUsed(t *testing.T) {
 	v = must(t, v, Attach{Sequencer: "s", Member: "a"})
 	v = must(t, v, Decline{"s", "a", 6})
 	v = must(t, v, Decline{"s", "a", 7})
-	v = must(t, v, Reserve{Sequencer: "s", For: "two", Count: 2})
-	v = must(t, v, Reserve{Sequencer: "s", For: "five", Count: 5})
+	v = must(t, v, Reserve{"s", 0, Reserving{For: "two", Count: 2}})
+	v = must(t, v, Reserve{"s", 0, Reserving{For: "five", Count: 5}})
 	want := map[string][]int64{"two": {4, 5}, "five": {1, 2, 3, 6, 7}}
 	s, _ := v.Sequencer("s")
 	if have := reserved(v); !reflect.DeepEqual(have, want) || s.Free() != 0 || !slices.Equal(s.Held("a"), []int64{0}) {
 		t.Errorf("reserved are %v, %d are free, and a has %v; want %v", have, s.Free(), s.Held("a"), want)
 	}
-	refusal(t, v, Reserve{Sequencer: "s", For: "more", Count: 1}, "only 0 node IDs are free")
+	refusal(t, v, Reserve{"s", 0, Reserving{For: "more", Count: 1}}, "only 0 node IDs are free")
 }
 
 func TestReservedNodeIDsAreKept(t *testing.T) {
 	v := reserving(t)
-	v = must(t, v, Reserve{Sequencer: "s", For: "warehouse", Nodes: &Range{From: 6, To: 7}})
+	v = must(t, v, Reserve{"s", 0, Reserving{For: "warehouse", Nodes: []int64{6, 7}}})
 	v = must(t, v, Attach{Sequencer: "s", Member: "a"})
 	for _, c := range []struct {
 		command Command
 		want    string
 	}{
 		{Move{"s", 7, "a"}, `the node ID 7 is reserved for "warehouse"`},
-		{Reserve{Sequencer: "s", For: "warehouse", Count: 1}, "2 node IDs are reserved for that, 6 to 7"},
-		{Reserve{Sequencer: "s", For: "warehouse", Nodes: &Range{From: 5, To: 7}}, "2 node IDs are reserved for that"},
-		{Reserve{Sequencer: "s", For: "other", Nodes: &Range{From: 7, To: 7}}, `the node ID 7 is reserved for "warehouse"`},
-		{Reserve{Sequencer: "s", For: "other", Nodes: &Range{From: 0, To: 0}}, "the member a has the node ID 0"},
-		{Reserve{Sequencer: "s", For: "other", Nodes: &Range{From: 7, To: 8}}, "want some of 0 to 7"},
-		{Reserve{Sequencer: "none", For: "other", Count: 1}, noSequencer},
-		{Reserve{Sequencer: "s", Created: 1, For: "other", Count: 1}, otherGeneration},
+		{Reserve{"s", 0, Reserving{For: "warehouse", Count: 1}}, "2 node IDs are reserved for that, 6 to 7"},
+		{Reserve{"s", 0, Reserving{For: "warehouse", Nodes: []int64{5, 6, 7}}}, "2 node IDs are reserved for that"},
+		{Reserve{"s", 0, Reserving{For: "other", Nodes: []int64{7}}}, `the node ID 7 is reserved for "warehouse"`},
+		{Reserve{"s", 0, Reserving{For: "other", Nodes: []int64{0}}}, "the member a has the node ID 0"},
+		{Reserve{"s", 0, Reserving{For: "other", Nodes: []int64{1, 8}}}, "there is no node ID 8; want 0 to 7"},
+		{Reserve{"none", 0, Reserving{For: "other", Count: 1}}, noSequencer},
+		{Reserve{"s", 1, Reserving{For: "other", Count: 1}}, otherGeneration},
 		{Release{"s", 1, "warehouse"}, otherGeneration},
 		{DestroySequencer{"s", 0}, `2 of its node IDs are reserved for "warehouse"; release them first`},
 	} {
 		refusal(t, v, c.command, c.want)
 	}
 	for _, c := range []Command{
-		Reserve{Sequencer: "s", For: "warehouse", Count: 2},
-		Reserve{Sequencer: "s", For: "warehouse", Nodes: &Range{From: 6, To: 7}},
+		Reserve{"s", 0, Reserving{For: "warehouse", Count: 2}},
+		Reserve{"s", 0, Reserving{For: "warehouse", Nodes: []int64{6, 7}}},
 		Release{"s", 0, "other"},
 	} {
 		if next, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out != unchanged ||
@@ -87,7 +87,7 @@ func TestReservedNodeIDsAreKept(t *testing.T) {
 // A member that waits gets a node ID that is released.
 func TestReleasedNodeIDsAreGiven(t *testing.T) {
 	v := reserving(t)
-	v = must(t, v, Reserve{Sequencer: "s", For: "all", Count: 8})
+	v = must(t, v, Reserve{"s", 0, Reserving{For: "all", Count: 8}})
 	v = must(t, v, Attach{Sequencer: "s", Member: "a"})
 	if s, _ := v.Sequencer("s"); !slices.Equal(s.Waiting(), []string{"a"}) {
 		t.Fatalf("waiting are %v", s.Waiting())
@@ -100,7 +100,7 @@ func TestReleasedNodeIDsAreGiven(t *testing.T) {
 
 func TestClaimedSequencersReserveNothing(t *testing.T) {
 	v := must(t, Value{}, CreateSequencer{Sequencer: "c", Definition: Definition{Kind: Counter}})
-	refusal(t, v, Reserve{Sequencer: "c", For: "x", Count: 1}, noNodeIDs)
+	refusal(t, v, Reserve{"c", 0, Reserving{For: "x", Count: 1}}, noNodeIDs)
 	refusal(t, v, Release{Sequencer: "c", For: "x"}, noNodeIDs)
 }
 
@@ -109,15 +109,16 @@ func TestWrongReserves(t *testing.T) {
 		command Command
 		want    string
 	}{
-		{Reserve{Sequencer: "s", For: "x"}, `a "count" of 0; want 1 to 1024`},
-		{Reserve{Sequencer: "s", For: "x", Count: 1025}, "1025"},
-		{Reserve{Sequencer: "s", For: "x", Count: 1, Nodes: &Range{}}, `"count" beside`},
-		{Reserve{Sequencer: "s", For: "x", Nodes: &Range{From: -1, To: 3}}, "from -1 to 3"},
-		{Reserve{Sequencer: "s", For: "x", Nodes: &Range{From: 3, To: 2}}, "from 3 to 2"},
-		{Reserve{Sequencer: "s", For: "x", Nodes: &Range{From: 0, To: 1024}}, "at most 1024"},
-		{Reserve{Sequencer: "s", Count: 1}, `"for" is missing`},
-		{Reserve{Sequencer: "s", For: "a\x1b[2J", Count: 1}, "printable"},
-		{Reserve{Sequencer: "S", For: "x", Count: 1}, `"S"`},
+		{Reserve{"s", 0, Reserving{For: "x"}}, `a "count" of 0; want 1 to 1024`},
+		{Reserve{"s", 0, Reserving{For: "x", Count: 1025}}, "1025"},
+		{Reserve{"s", 0, Reserving{For: "x", Count: 1, Nodes: []int64{0}}}, `"count" beside "nodes"`},
+		{Reserve{"s", 0, Reserving{For: "x", Nodes: []int64{-1, 3}}}, "[-1 3]"},
+		{Reserve{"s", 0, Reserving{For: "x", Nodes: []int64{3, 2}}}, "want 1 to 1024 rising node IDs"},
+		{Reserve{"s", 0, Reserving{For: "x", Nodes: []int64{}}}, "[]"},
+		{Reserve{"s", 0, Reserving{For: "x", At: -1, Count: 1}}, `"at" is -1`},
+		{Reserve{"s", 0, Reserving{Count: 1}}, `"for" is missing`},
+		{Reserve{"s", 0, Reserving{For: "a\x1b[2J", Count: 1}}, "printable"},
+		{Reserve{"S", 0, Reserving{For: "x", Count: 1}}, `"S"`},
 		{Release{Sequencer: "s"}, `"for" is missing`},
 		{Release{Sequencer: "s", For: strings.Repeat("x", 101)}, "1 to 100 bytes"},
 	} {
@@ -128,12 +129,14 @@ func TestWrongReserves(t *testing.T) {
 }
 
 func TestDamagedReservationsAreRefused(t *testing.T) {
-	v := must(t, reserving(t), Reserve{Sequencer: "s", For: "x", Count: 2})
+	v := must(t, reserving(t), Reserve{"s", 0, Reserving{For: "x", Count: 2}})
 	data := string(must2(EncodeCheckpoint(v)))
 	for was, is := range map[string]string{
+		`"since":3`:                   `"since":4`,
+		`"x","since":3`:               `"x","at":-1,"since":3`,
 		`"nodes":[6,7]`:               `"nodes":[7,6]`,
 		`"nodes":[6,7]}`:              `"nodes":[6]}`,
-		`"reserved":[`:                `"reserved":[{"for":"x","since":1,"nodes":[6]},`,
+		`"reserved":[`:                `"reserved":[{"for":"x","since":3,"nodes":[6]},`,
 		`"for":"x"`:                   `"for":""`,
 		`"wanting":null,"fresh":[[0,`: `"wanting":null,"fresh":[[1,`,
 	} {
@@ -149,4 +152,32 @@ func must2[V any](v V, err error) V {
 		panic(err)
 	}
 	return v
+}
+
+// What is reserved from the beginning is reserved before any member has a node ID.
+func TestReservedFromTheBeginning(t *testing.T) {
+	v := must(t, Value{}, PrepareJoin{"a"})
+	c := CreateSequencer{
+		Sequencer: "s", Definition: small(4, Allocation{}), Start: 3,
+		Reserve: []Reserving{{For: "import", Count: 2}, {For: "warehouse", Nodes: []int64{0}}},
+	}
+	v = must(t, must(t, v, c), Attach{Sequencer: "s", Member: "a"})
+	s, _ := v.Sequencer("s")
+	if want := map[string][]int64{"import": {2, 3}, "warehouse": {0}}; !reflect.DeepEqual(reserved(v), want) ||
+		!slices.Equal(s.Held("a"), []int64{1}) {
+		t.Errorf("reserved are %v, and a has %v; want %v", reserved(v), s.Held("a"), want)
+	}
+	c.Sequencer = "other"
+	c.Reserve = []Reserving{{For: "x", Count: 1}, {For: "x", Count: 1}}
+	refusal(t, v, c, `two reservations are for "x"`)
+	c.Reserve = []Reserving{{For: "x", Count: 5}}
+	refusal(t, v, c, "only 4 node IDs are free")
+	c.Reserve = []Reserving{{For: "x"}}
+	if err := c.validate(); err == nil {
+		t.Error("a reservation of nothing is valid")
+	}
+	c.Reserve, c.Start, c.Definition = []Reserving{{For: "x", Count: 1}}, 0, Definition{Kind: Counter}
+	if err := c.validate(); err == nil || !strings.Contains(err.Error(), noNodeIDs) {
+		t.Errorf("a counter that reserves node IDs: %v", err)
+	}
 }

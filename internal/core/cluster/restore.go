@@ -205,7 +205,7 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 	}
 	err := s.restoreFree(r)
 	if err == nil {
-		err = s.restoreReserved(r)
+		err = s.restoreReserved(r, v.position)
 	}
 	if err == nil {
 		err = s.restoreWanting(r, v, name)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -21,8 +22,8 @@ type Sequencer struct {
 	several    tree[place, string] // those of them that want several, by how many they have; who wants more is marked
 	nodes      tree[int64, string] // the member that has each node ID
 	free       freeList
-	reserved   tree[int64, *Reservation] // by the position of each
-	drained    tree[string, struct{}]    // the members that may not attach
+	reserved   tree[string, *Reservation] // by purpose
+	drained    tree[string, struct{}]     // the members that may not attach
 }
 
 // want is what an attached member wants and has. It is immutable.
@@ -149,6 +150,12 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 			created: v.position,
 		}
 		s.free = newFreeList(s.NodeIDs(), c.Start)
+		for _, r := range c.Reserve {
+			var out Outcome
+			if s, out = s.reserve(r, v.position); out != applied {
+				return refused(cmp.Or(out.Why, fmt.Sprintf("two reservations are for %q", r.For)))
+			}
+		}
 		v.sequencers = v.sequencers.put(c.Sequencer, s)
 		return applied
 	case s.definition.Equal(c.Definition):
@@ -166,7 +173,7 @@ func (c DestroySequencer) apply(v *Value) Outcome {
 		return refused(otherGeneration)
 	case s.reserved.len() > 0:
 		_, r := s.reserved.at(0)
-		return refused(fmt.Sprintf("%d of its node IDs are reserved for %q; release them first", len(r.nodes), r.For))
+		return refused(fmt.Sprintf("%d of its node IDs are reserved for %q; release them first", len(r.Nodes), r.For))
 	}
 	v.sequencers = v.sequencers.without(c.Sequencer)
 	if share, ok := v.shares.get(c.Sequencer); ok {

@@ -117,6 +117,9 @@ func (w *walk) command() Command {
 		} else if nodes := w.nodesIn(c); w.one(2) {
 			c.Start = nodes.From + w.rand.Int64N(nodes.Size())
 		}
+		if !c.Definition.Claimed() && w.one(4) {
+			c.Reserve = []Reserving{w.reserving()}
+		}
 		c.SolePrefix = c.Definition.Prefix != "" && !w.one(3) // entries of before have it not
 		for w.one(3) {
 			names := [][]string{nil, {"c*"}, {"a*", "percent"}}[w.rand.IntN(3)]
@@ -152,15 +155,7 @@ func (w *walk) command() Command {
 		}
 		return allocate
 	case 27:
-		reserve := Reserve{
-			Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)], For: w.purpose(),
-			Count: 1 + w.rand.Int64N(3),
-		}
-		if w.one(2) {
-			from := w.rand.Int64N(8)
-			reserve.Count, reserve.Nodes = 0, &Range{From: from, To: from + w.rand.Int64N(2)}
-		}
-		return reserve
+		return Reserve{name, []int64{0, s.Created(), 1}[w.rand.IntN(3)], w.reserving()}
 	case 28:
 		return Release{Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)], For: w.purpose()}
 	case 21:
@@ -183,6 +178,13 @@ func (w *walk) command() Command {
 
 // purpose is what node IDs are reserved for.
 func (w *walk) purpose() string { return []string{"import", "warehouse"}[w.rand.IntN(2)] }
+
+func (w *walk) reserving() Reserving {
+	if from := w.rand.Int64N(8); w.one(2) {
+		return Reserving{For: w.purpose(), Nodes: []int64{from, from + 1 + w.rand.Int64N(2)}[:1+w.rand.IntN(2)]}
+	}
+	return Reserving{For: w.purpose(), Count: 1 + w.rand.Int64N(3)}
+}
 
 // policy is one that shares the members out among some of the sequencers, or none.
 func (w *walk) policy() SetPolicy {
@@ -487,7 +489,7 @@ func nodesOf(v Value, members []string) string {
 			}
 		}
 		for r := range s.Reservations() {
-			for _, node := range r.Nodes() {
+			for _, node := range r.Nodes {
 				if other := holder[node]; other != "" || !s.NodeIDs().Holds(node) {
 					return fmt.Sprintf("node ID %d of %s is reserved, and that of %q", node, name, other)
 				}
