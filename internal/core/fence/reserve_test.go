@@ -1,0 +1,175 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, operator := p.party("a"), p.party("operator")
+		end := time.Now().Add(60 * 365 * 24 * time.Hour)
+		f := a.mustClaim(7)
+		for range 2 {
+			from, err := Reserve(t.Context(), operator.client, prefix, 7, "reserved-3", end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantTime(t, "where it begins", from, f.Horizon())
+			time.Sleep(time.Minute)
+		}
+		wantErrors(t, "extending", ExtendAll(t.Context(), []*Fence{f}), ErrLost)
+		_, err := a.claim(7)
+		wantError[*ClockBehindError](t, err)
+		if err := Free(t.Context(), operator.client, prefix, 7, "reserved-4", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.claim(7)
+		wantError[*ClockBehindError](t, err)
+
+		used := time.Now().Add(10 * time.Second)
+		for range 2 {
+			if err := Free(t.Context(), operator.client, prefix, 7, "reserved-3", used); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantTime(t, "the floor of the next owner", a.mustClaim(7).Floor(), used)
+	})
+}
+
+// Where nobody has used what was reserved, the next owner begins where the last one ended.
+func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		f := a.mustClaim(7)
+		end := time.Now().Add(time.Hour)
+		from, err := Reserve(t.Context(), a.client, prefix, 7, "r", end)
+		if err == nil {
+			err = Free(t.Context(), a.client, prefix, 7, "r", time.Unix(0, 0))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantTime(t, "where it began", from, f.Horizon())
+		wantTime(t, "the floor of the next owner", a.mustClaim(7).Floor(), f.Horizon())
+
+		from, err = Reserve(t.Context(), a.client, prefix, 8, "r", end)
+		if err != nil || from.UnixMilli() != 0 {
+			t.Errorf("of a node ID that was never used: %v, %v", from, err)
+		}
+	})
+}
+
+func TestReserveRefusesWhatItCanNotKnow(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		a.put(reportedKey(prefix, 5), "soon")
+		if _, err := Reserve(t.Context(), a.client, prefix, 5, "r", time.Now()); err == nil {
+			t.Error("with a horizon that can't be read: no error")
+		}
+		guard := store.Condition{Key: "guard", Version: 9}
+		if _, err := Reserve(t.Context(), a.client, prefix, 6, "r", time.Now(), guard); !errors.Is(err, ErrClosed) {
+			t.Errorf("with a guard that does not hold: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		a.client.CutOff(true)
+		if err := Free(ctx, a.client, prefix, 6, "r", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without a store: %v", err)
+		}
+	})
+}
+
+// Once Reserve has returned, no owner gets beyond what it returned until Free has begun, whatever happens to all writes.
+func TestWhatIsReservedIsUsedByNobody(t *testing.T) {
+	claimed, later := 0, 0
+	for seed := range uint64(150) {
+		inBubble(t, func(t *testing.T, p *place) {
+			d := &dice{r: rand.New(rand.NewPCG(seed, 12))}
+			operator := p.party("operator")
+			var keepers []*keeper
+			var running sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for _, name := range []string{"a", "b", "c"} {
+				k := &keeper{party: p.party(name), dice: d, ended: map[*Fence]time.Time{}}
+				k.off = d.upTo(10 * time.Second)
+				keepers = append(keepers, k)
+				running.Go(func() { k.run(ctx) })
+			}
+			p.service.Inject(d.fault)
+			time.Sleep(d.upTo(2 * time.Minute))
+
+			from, err := Reserve(t.Context(), operator.client, prefix, 1, "r", time.Now().Add(24*time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(d.upTo(2 * time.Minute))
+			freed, used := time.Now(), time.Now().Add(d.upTo(time.Minute))
+			if err := Free(t.Context(), operator.client, prefix, 1, "r", used); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			cancel()
+			running.Wait()
+			p.service.Inject(nil)
+			time.Sleep(time.Minute) // what was late has arrived
+
+			for _, k := range keepers {
+				claimed += len(k.all)
+				for _, f := range k.all {
+					h, released := k.ended[f]
+					if !released {
+						h = f.Horizon()
+					}
+					switch {
+					case f.Node() != 1 || !h.After(from):
+					case f.Floor().Before(used) || f.Floor().Before(from):
+						t.Errorf("seed %d: an owner has %v to %v; what was reserved is %v to %v, freed at %v", seed, f.Floor(),
+							h, from, used, freed)
+					default:
+						later++
+					}
+				}
+			}
+		})
+	}
+	if claimed < 750 || later < 50 {
+		t.Errorf("only %d node IDs were claimed, %d of them after the reservation", claimed, later)
+	}
+}
+
+// An answer that is lost, or a write that is late, changes nothing.
+func TestReserveTriesAgain(t *testing.T) {
+	for _, outcome := range []memstore.Outcome{memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate} {
+		inBubble(t, func(t *testing.T, p *place) {
+			a, operator := p.party("a"), p.party("operator")
+			f := a.mustClaim(7)
+			calls := 0
+			operator.client.Inject(func(memstore.Call) memstore.Fault {
+				if calls++; calls > 4 {
+					return memstore.Fault{}
+				}
+				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}
+			})
+			from, err := Reserve(t.Context(), operator.client, prefix, 7, "r", time.Now().Add(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantTime(t, "where it begins", from, f.Horizon())
+			calls = 0
+			if err := Free(t.Context(), operator.client, prefix, 7, "r", f.Horizon().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			wantTime(t, "the next floor", a.mustClaim(7).Floor(), f.Horizon().Add(time.Second))
+		})
+	}
+}
