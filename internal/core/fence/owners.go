@@ -19,6 +19,9 @@ type Owner struct {
 	// Horizon is the last one written: the zero time if there was none, and far in the future if it is
 	// unreadable.
 	Horizon time.Time
+
+	// Reserved: Reserve has taken it, and the horizon is that of the owner before.
+	Reserved bool
 }
 
 // Owners returns the present or last owner of each node ID below a prefix, read at one moment, in ascending order
@@ -31,7 +34,14 @@ func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) 
 	var owners []Owner
 	for node, v := range tableOf(prefix, all) {
 		o := Owner{Node: node, Live: v.Live != 0}
-		if v.Reported != 0 {
+		floor, _, reserved := reservation(*v)
+		switch {
+		case reserved:
+			o.Reserved = true
+			if floor != 0 {
+				o.Horizon = time.UnixMilli(floor)
+			}
+		case v.Reported != 0:
 			o.Horizon = time.UnixMilli(v.Horizon)
 		}
 		if i, ok := slices.BinarySearchFunc(all, liveKey(prefix, node), compareKey); ok {

@@ -14,35 +14,40 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Reservations are node IDs that the holder of no session uses: a database, for instance. One is an owner that has
-// written the end of all time as its horizon, so that nobody claims the node ID after it. Its operation ID is made of a
-// name, and of the floor that it began at.
+// A reservation is an owner that needs no session: a database, for instance. Its horizon is the end of all time, so that
+// nobody claims the node ID after it. Its operation ID is made of a name, and of the floor that it began at.
+const (
+	reservedPrefix = "reserved-"
+	endOfTime      = int64(253402300799999) // 9999-12-31: later ones can't be read, see Owner
+)
 
-// Reserve takes a node ID from its owner, if it has one, and from all later ones: until is the end of its time. It
-// returns the instant from which on whoever has it may use it; the former owner may use the time before. It returns the
-// same when the node ID is reserved under that name, which has no spaces.
+// Reserve takes a node ID from its owner, if it has one, and from all later ones. It returns the instant from which on
+// whoever has it may use it; the former owner may use the time before. It returns the same when the node ID is reserved
+// under that name, which has no spaces.
 //
 // While the outcome of an attempt is in doubt or the store is unavailable, Reserve tries again until ctx ends. ErrClosed
-// is returned when a guard no longer holds. An error is also returned when the horizon can't be read. Otherwise the
-// error is that of the store or of ctx.
-func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name string, until time.Time,
+// is returned when a guard no longer holds. An error is also returned when the node ID is reserved under another name,
+// or its horizon can't be read. Otherwise the error is that of the store or of ctx.
+func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name string,
 	guards ...store.Condition,
 ) (from time.Time, err error) {
-	err = changeReserved(ctx, s, prefix, node, func(v View) (store.Txn, bool) {
-		floor, reserved := reservedBy(v, name)
-		if from = time.UnixMilli(max(floor, v.Horizon)); reserved {
+	err = changeReserved(ctx, s, prefix, node, func(v View) (t store.Txn, due bool, err error) {
+		floor, by, reserved := reservation(v)
+		switch {
+		case reserved && by != name:
+			return t, false, isReserved(node)
+		case reserved:
 			from = time.UnixMilli(floor)
-			return store.Txn{}, false
+			return t, false, nil
 		}
-		t := store.Txn{
-			If: slices.Clone(guards), // every claim, extension and release of the node ID puts the horizon, too
-			Then: []store.Op{store.Put(reportedKey(prefix, node), reportedValue(max(until.UnixMilli(), v.Horizon),
-				fmt.Sprintf("%s@%d", name, v.Horizon), fresh.Text()))},
-		}
+		from = time.UnixMilli(v.Horizon)
+		operation := fmt.Sprintf("%s%s@%d", reservedPrefix, name, v.Horizon)
+		t.If = slices.Clone(guards) // every claim, extension and release of the node ID puts the horizon, too
+		t.Then = []store.Op{store.Put(reportedKey(prefix, node), reportedValue(endOfTime, operation, fresh.Text()))}
 		if v.Live != 0 {
 			t.Then = append(t.Then, store.Delete(liveKey(prefix, node)))
 		}
-		return t, true
+		return t, true, nil
 	}, guards...)
 	return from, err
 }
@@ -51,33 +56,39 @@ func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name
 // stopped, if that is later. It does nothing when the node ID is not reserved under that name. Its errors are those of
 // Reserve.
 func Free(ctx context.Context, s store.Store, prefix string, node int64, name string, end time.Time) error {
-	return changeReserved(ctx, s, prefix, node, func(v View) (store.Txn, bool) {
-		floor, reserved := reservedBy(v, name)
-		return store.Txn{Then: []store.Op{store.Put(reportedKey(prefix, node),
-			reportedValue(max(floor, roundUp(end)), fresh.Text(), fresh.Text()))}}, reserved
+	return changeReserved(ctx, s, prefix, node, func(v View) (t store.Txn, due bool, err error) {
+		floor, by, reserved := reservation(v)
+		t.Then = []store.Op{store.Put(reportedKey(prefix, node),
+			reportedValue(max(floor, roundUp(end)), fresh.Text(), fresh.Text()))}
+		return t, reserved && by == name, nil
 	})
 }
 
+func isReserved(node int64) error { return fmt.Errorf("the node ID %d is reserved", node) }
+
 // changeReserved commits what change returns for a node ID as it is, until that is applied, or there is nothing to do.
 func changeReserved(ctx context.Context, s store.Store, prefix string, node int64,
-	change func(View) (t store.Txn, due bool), guards ...store.Condition,
+	change func(View) (t store.Txn, due bool, err error), guards ...store.Condition,
 ) error {
-	for tries := 0; ; tries++ {
+	once := func() error {
 		all, err := readTable(ctx, s, prefix)
-		if v := all.view(node); err == nil {
-			if v.Horizon == never {
-				return fmt.Errorf("the horizon of node ID %d can't be read", node)
-			}
-			t, due := change(v)
-			if !due {
-				return nil
-			}
+		if err != nil {
+			return err
+		}
+		v := all.view(node)
+		if v.Horizon == never {
+			return fmt.Errorf("the horizon of node ID %d can't be read", node)
+		}
+		t, due, err := change(v)
+		if err == nil && due {
 			t.If = append(t.If, store.Condition{Key: reportedKey(prefix, node), Version: v.Reported})
 			_, err = s.Commit(ctx, t)
 		}
+		return err
+	}
+	for tries := 0; ; tries++ {
+		err := once()
 		switch {
-		case err == nil:
-			return nil
 		case errors.Is(err, store.ErrConflict):
 			if err := checkGuards(ctx, s, guards); errors.Is(err, ErrClosed) {
 				return err
@@ -92,9 +103,10 @@ func changeReserved(ctx context.Context, s store.Store, prefix string, node int6
 	}
 }
 
-// reservedBy returns the floor at which the reservation of this name began, and whether there is one.
-func reservedBy(v View, name string) (floor int64, reserved bool) {
-	at, ok := strings.CutPrefix(v.ReportedBy, name+"@")
+// reservation returns the floor of a reservation, and its name, if there is one.
+func reservation(v View) (floor int64, name string, ok bool) {
+	by, ok := strings.CutPrefix(v.ReportedBy, reservedPrefix)
+	name, at, is := strings.Cut(by, "@")
 	floor, err := strconv.ParseInt(at, 10, 64)
-	return floor, ok && err == nil
+	return floor, name, ok && is && err == nil
 }

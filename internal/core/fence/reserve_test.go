@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -15,20 +16,29 @@ import (
 func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, operator := p.party("a"), p.party("operator")
-		end := time.Now().Add(60 * 365 * 24 * time.Hour)
 		f := a.mustClaim(7)
 		for range 2 {
-			from, err := Reserve(t.Context(), operator.client, prefix, 7, "reserved-3", end)
+			from, err := Reserve(t.Context(), operator.client, prefix, 7, "3")
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantTime(t, "where it begins", from, f.Horizon())
 			time.Sleep(time.Minute)
 		}
+		if _, err := Reserve(t.Context(), operator.client, prefix, 7, "4"); err == nil {
+			t.Error("one node ID is reserved twice")
+		}
+		if _, err := Revoke(t.Context(), operator.client, prefix); err == nil {
+			t.Error("the last horizon is known while a node ID is reserved")
+		}
+		owners, err := Owners(t.Context(), operator.client, prefix)
+		if want := []Owner{{Node: 7, Reserved: true, Horizon: f.Horizon()}}; err != nil || !reflect.DeepEqual(owners, want) {
+			t.Errorf("owners: %+v, %v; want %+v", owners, err, want)
+		}
 		wantErrors(t, "extending", ExtendAll(t.Context(), []*Fence{f}), ErrLost)
-		_, err := a.claim(7)
+		_, err = a.claim(7)
 		wantError[*ClockBehindError](t, err)
-		if err := Free(t.Context(), operator.client, prefix, 7, "reserved-4", time.Now()); err != nil {
+		if err := Free(t.Context(), operator.client, prefix, 7, "4", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		_, err = a.claim(7)
@@ -36,7 +46,7 @@ func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
 
 		used := time.Now().Add(10 * time.Second)
 		for range 2 {
-			if err := Free(t.Context(), operator.client, prefix, 7, "reserved-3", used); err != nil {
+			if err := Free(t.Context(), operator.client, prefix, 7, "3", used); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -49,8 +59,7 @@ func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		f := a.mustClaim(7)
-		end := time.Now().Add(time.Hour)
-		from, err := Reserve(t.Context(), a.client, prefix, 7, "r", end)
+		from, err := Reserve(t.Context(), a.client, prefix, 7, "r")
 		if err == nil {
 			err = Free(t.Context(), a.client, prefix, 7, "r", time.Unix(0, 0))
 		}
@@ -60,7 +69,7 @@ func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
 		wantTime(t, "where it began", from, f.Horizon())
 		wantTime(t, "the floor of the next owner", a.mustClaim(7).Floor(), f.Horizon())
 
-		from, err = Reserve(t.Context(), a.client, prefix, 8, "r", end)
+		from, err = Reserve(t.Context(), a.client, prefix, 8, "r")
 		if err != nil || from.UnixMilli() != 0 {
 			t.Errorf("of a node ID that was never used: %v, %v", from, err)
 		}
@@ -71,11 +80,11 @@ func TestReserveRefusesWhatItCanNotKnow(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		a.put(reportedKey(prefix, 5), "soon")
-		if _, err := Reserve(t.Context(), a.client, prefix, 5, "r", time.Now()); err == nil {
+		if _, err := Reserve(t.Context(), a.client, prefix, 5, "r"); err == nil {
 			t.Error("with a horizon that can't be read: no error")
 		}
 		guard := store.Condition{Key: "guard", Version: 9}
-		if _, err := Reserve(t.Context(), a.client, prefix, 6, "r", time.Now(), guard); !errors.Is(err, ErrClosed) {
+		if _, err := Reserve(t.Context(), a.client, prefix, 6, "r", guard); !errors.Is(err, ErrClosed) {
 			t.Errorf("with a guard that does not hold: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -107,7 +116,7 @@ func TestWhatIsReservedIsUsedByNobody(t *testing.T) {
 			p.service.Inject(d.fault)
 			time.Sleep(d.upTo(2 * time.Minute))
 
-			from, err := Reserve(t.Context(), operator.client, prefix, 1, "r", time.Now().Add(24*time.Hour))
+			from, err := Reserve(t.Context(), operator.client, prefix, 1, "r")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +168,7 @@ func TestReserveTriesAgain(t *testing.T) {
 				}
 				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}
 			})
-			from, err := Reserve(t.Context(), operator.client, prefix, 7, "r", time.Now().Add(time.Hour))
+			from, err := Reserve(t.Context(), operator.client, prefix, 7, "r")
 			if err != nil {
 				t.Fatal(err)
 			}

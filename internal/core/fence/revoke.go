@@ -17,8 +17,8 @@ import (
 // no node ID: owners that have claimed since then keep theirs.
 //
 // While the outcome of an attempt is in doubt or the store is unavailable, Revoke tries again until ctx ends.
-// ErrClosed is returned when a guard does not hold. An error is also returned when a horizon can't be read, since
-// the last one is then unknown; the owners are revoked all the same. Otherwise the error is that of the store, or
+// ErrClosed is returned when a guard does not hold. An error is also returned when a horizon can't be read or a node ID is
+// reserved, since the last one is then unknown; the owners are revoked all the same. Otherwise the error is that of the store, or
 // that of ctx.
 func Revoke(ctx context.Context, s store.Store, prefix string,
 	guards ...store.Condition,
@@ -76,6 +76,9 @@ func (t table) lastHorizon() (last time.Time, err error) {
 	for node, v := range t {
 		if v.Horizon == never {
 			return time.Time{}, fmt.Errorf("the horizon of node ID %d can't be read", node)
+		}
+		if _, _, reserved := reservation(*v); reserved {
+			return time.Time{}, isReserved(node)
 		}
 		if h := time.UnixMilli(v.Horizon); h.After(last) {
 			last = h

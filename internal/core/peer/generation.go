@@ -154,36 +154,43 @@ func (l *lane) open(ctx context.Context) error {
 		return nil
 	}
 	losses := l.m.losses.Load()
-	created := l.status.Load().created
-	i, at, err := l.m.changeGeneration(ctx, l.name, func(i generation, at store.Condition) (generation, bool, error) {
-		if err := i.checkKind(l.name, l.definition); err != nil {
-			return i, false, err
-		}
-		switch {
-		case i.Destroyed, !i.is(created, l.definition):
-			return i.successor(created, l.definition), false, l.latest(ctx, created)
-		case i.Former != nil:
-			horizon, err := fence.Revoke(ctx, l.m.store, l.fences.Prefix, at)
-			return i.closed(horizon), false, err
-		}
-		return i, true, nil
-	})
-	if err != nil {
-		return err
-	}
-	from, err := l.m.above(l.definition, i)
+	at, from, err := l.m.open(ctx, l.name, l.status.Load().created, l.definition)
 	if err == nil {
 		l.guard, l.from, l.guarded = at, from, losses
 	}
 	return err
 }
 
-// latest returns nil if the log, read to its end, still has the sequencer.
-func (l *lane) latest(ctx context.Context, created int64) error {
-	ctx, cancel := context.WithTimeout(ctx, l.fences.Window/3)
+// open makes it possible to use node IDs of a sequencer, and of no other of its name: under the condition that it
+// returns, and from that instant on.
+func (m *Member) open(ctx context.Context, name string, created int64, d cluster.Definition) (at store.Condition,
+	from time.Time, err error,
+) {
+	i, at, err := m.changeGeneration(ctx, name, func(i generation, at store.Condition) (generation, bool, error) {
+		if err := i.checkKind(name, d); err != nil {
+			return i, false, err
+		}
+		switch {
+		case i.Destroyed, !i.is(created, d):
+			return i.successor(created, d), false, m.stillLatest(ctx, name, created)
+		case i.Former != nil:
+			horizon, err := fence.Revoke(ctx, m.store, fencePrefix(name), at)
+			return i.closed(horizon), false, err
+		}
+		return i, true, nil
+	})
+	if err == nil {
+		from, err = m.above(d, i)
+	}
+	return at, from, err
+}
+
+// stillLatest returns nil if the log, read to its end, still has the sequencer.
+func (m *Member) stillLatest(ctx context.Context, name string, created int64) error {
+	ctx, cancel := context.WithTimeout(ctx, m.options.Window/3)
 	defer cancel()
-	v, err := l.m.catchUp(ctx)
-	if q, ok := v.Sequencer(l.name); err == nil && (!ok || q.Created() != created) {
+	v, err := m.catchUp(ctx)
+	if q, ok := v.Sequencer(name); err == nil && (!ok || q.Created() != created) {
 		err = errSuperseded
 	}
 	return err
