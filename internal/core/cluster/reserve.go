@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 	"unicode"
+
+	"github.com/firn-id/firn"
 )
 
 // Reservation is node IDs that no member gets: something else uses them, such as a database that makes IDs. It is
@@ -38,8 +41,8 @@ func (s Sequencer) Reservation(purpose string) *Reservation {
 	return r
 }
 
-// reservedFor returns the reservation that has a node ID, or nil.
-func (s Sequencer) reservedFor(node int64) *Reservation {
+// ReservedFor returns the reservation that has a node ID, or nil.
+func (s Sequencer) ReservedFor(node int64) *Reservation {
 	for _, r := range s.reserved.all() {
 		if _, ok := slices.BinarySearch(r.Nodes, node); ok {
 			return r
@@ -48,12 +51,28 @@ func (s Sequencer) reservedFor(node int64) *Reservation {
 	return nil
 }
 
-// withheld returns how many node IDs are reserved.
-func (s Sequencer) withheld() (n int64) {
+// Reserved returns how many node IDs are reserved.
+func (s Sequencer) Reserved() (n int64) {
 	for _, r := range s.reserved.all() {
 		n += int64(len(r.Nodes))
 	}
 	return n
+}
+
+// UsedUntil returns the instant before which the IDs of a reservation were made, the greatest of which is given. An error
+// is returned when that is not an ID of one of its node IDs.
+func (s Sequencer) UsedUntil(r *Reservation, greatest firn.ID) (time.Time, error) {
+	layout := s.definition.IDLayout()
+	at, err := layout.Time(greatest)
+	if err != nil {
+		return at, err
+	}
+	node, err := layout.NodeID(greatest)
+	if _, ok := slices.BinarySearch(r.Nodes, node); err == nil && !ok {
+		err = fmt.Errorf("the ID %d is of the node ID %d; want one of %v, which are reserved for %q", greatest, node,
+			r.Nodes, r.For)
+	}
+	return at.Add(layout.Tick), err
 }
 
 func (c Reserve) validate() error {
@@ -130,7 +149,7 @@ func (s Sequencer) takeNamed(nodes []int64) (rest freeList, out Outcome) {
 	for _, node := range nodes {
 		all := s.NodeIDs()
 		holder, held := s.nodes.get(node)
-		switch r := s.reservedFor(node); {
+		switch r := s.ReservedFor(node); {
 		case !all.Holds(node):
 			return s.free, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", node, all.From, all.To))
 		case held:

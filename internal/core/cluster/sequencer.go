@@ -133,7 +133,7 @@ func (s Sequencer) NodeIDs() Range {
 }
 
 // Free returns how many node IDs no member has, and nothing has reserved.
-func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - int64(s.nodes.len()) - s.withheld() }
+func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - int64(s.nodes.len()) - s.Reserved() }
 
 func (c CreateSequencer) apply(v *Value) Outcome {
 	s, ok := v.sequencers.get(c.Sequencer)
@@ -266,8 +266,8 @@ func (c Move) apply(v *Value) Outcome {
 			return s, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", c.Node, nodes.From, nodes.To))
 		case slices.Contains(w.held, c.Node):
 			return s, unchanged
-		case s.reservedFor(c.Node) != nil:
-			return s, refused(fmt.Sprintf("the node ID %d is reserved for %q", c.Node, s.reservedFor(c.Node).For))
+		case s.ReservedFor(c.Node) != nil:
+			return s, refused(fmt.Sprintf("the node ID %d is reserved for %q", c.Node, s.ReservedFor(c.Node).For))
 		case !w.accepts(c.Node):
 			return s, refused("the member does not accept this node ID")
 		case s.paused.has(w.since):

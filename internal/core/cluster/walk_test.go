@@ -524,7 +524,7 @@ func fairnessOf(s Sequencer, holders int) string {
 		}
 		for node := s.NodeIDs().From; node <= s.NodeIDs().To; node++ {
 			holder, held := s.nodes.get(node)
-			if w.accepts(node) && s.reservedFor(node) == nil && (!held || len(s.Held(holder)) >= has+2) {
+			if w.accepts(node) && s.ReservedFor(node) == nil && (!held || len(s.Held(holder)) >= has+2) {
 				return fmt.Sprintf("%s has %d of the %d node IDs that it wants, and %d is that of %q, which has %d",
 					member, has, w.most, node, holder, len(s.Held(holder)))
 			}

@@ -175,7 +175,7 @@ func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quo
 	}
 	return cluster.CreateSequencer{
 		Sequencer: name, Definition: d, Region: m.options.Region, Start: start,
-		SolePrefix: d.Prefix != "", Quotas: quotas,
+		SolePrefix: d.Prefix != "", Quotas: quotas, Reserve: m.lostOf(name, d),
 	}
 }
 

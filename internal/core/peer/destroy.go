@@ -16,7 +16,8 @@ import (
 // a window when one has crashed or is out of reach. Destroy goes by this member's clock; that of a member out of
 // reach may differ.
 //
-// ErrNoSequencer is returned when no sequencer has this name. A *UsedUntilError is returned when it is destroyed,
+// ErrNoSequencer is returned when no sequencer has this name, and a *RefusedError while node IDs of it are reserved. A
+// *UsedUntilError is returned when it is destroyed,
 // but ctx ended before no member could make an ID. After any other error it may or may not be destroyed.
 func (m *Member) Destroy(ctx context.Context, name string) error {
 	losses := m.losses.Load()
@@ -28,7 +29,9 @@ func (m *Member) Destroy(ctx context.Context, name string) error {
 		})
 		if err == nil && !o.missed {
 			now, ok := o.value.Sequencer(name)
-			there = ok && now.Created() == q.Created()
+			if there = ok && now.Created() == q.Created(); there && o.Result == cluster.Refused {
+				return &RefusedError{Command: cluster.DestroySequencer{}, Why: o.Why}
+			}
 		}
 	}
 	if err != nil {

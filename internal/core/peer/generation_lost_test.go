@@ -187,10 +187,10 @@ func TestWhatTheLogDoesNotHaveIsNotOpened(t *testing.T) {
 		a.ready(time.Second)
 		s := a.seq.Load()
 		created := s.status.Load().created
-		if err := s.lanes[0].latest(t.Context(), created); err != nil {
+		if err := s.m.stillLatest(t.Context(), s.name, created); err != nil {
 			t.Errorf("of the log: %v", err)
 		}
-		if err := s.lanes[0].latest(t.Context(), created-1); !errors.Is(err, errSuperseded) {
+		if err := s.m.stillLatest(t.Context(), s.name, created-1); !errors.Is(err, errSuperseded) {
 			t.Errorf("of no log: %v; want %v", err, errSuperseded)
 		}
 	})

@@ -127,17 +127,24 @@ func policyText(policy []cluster.Share) string {
 
 // taken returns why there is no node ID for this member.
 func (s *Sequencer) taken(v cluster.Sequencer) string {
+	held := "held"
+	if v.Reserved() > 0 {
+		held = "held or reserved"
+	}
 	switch r := s.m.options.wish(s.name, s.definition); {
 	case r != nil && r.From == r.To:
+		if reserved := v.ReservedFor(r.From); reserved != nil {
+			return fmt.Sprintf("node ID %d is reserved for %q", r.From, reserved.For)
+		}
 		return fmt.Sprintf("node ID %d is held", r.From)
 	case r != nil:
-		return fmt.Sprintf("all %d of them, %d to %d, are held", r.To-r.From+1, r.From, r.To)
+		return fmt.Sprintf("all %d of them, %d to %d, are %s", r.To-r.From+1, r.From, r.To, held)
 	case v.Free() == 0:
 		nodes := v.NodeIDs()
-		return fmt.Sprintf("all %d of them, %d to %d, are held; the sequencer is at capacity", nodes.Size(),
-			nodes.From, nodes.To)
+		return fmt.Sprintf("all %d of them, %d to %d, are %s; the sequencer is at capacity", nodes.Size(),
+			nodes.From, nodes.To, held)
 	default:
-		return fmt.Sprintf("its allocation allows %d, and members have them", v.NodeIDs().Size()-v.Free())
+		return fmt.Sprintf("its allocation allows %d, and members have them", v.NodeIDs().Size()-v.Reserved()-v.Free())
 	}
 }
 

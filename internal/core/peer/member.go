@@ -56,6 +56,7 @@ type Member struct {
 	losses   atomic.Int64              // how often the store has lost data; changed by the goroutine that plays the log
 	window   atomic.Int64              // the longest that the store ever had, in nanoseconds
 	lookups  lookups
+	unkept   sync.Map // *lostReservations by the name of the sequencer
 
 	stop context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended

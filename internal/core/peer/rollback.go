@@ -47,6 +47,7 @@ func (p *player) startOver(ctx context.Context, why error) {
 		s.tell(grant{}, errLostData)
 	}
 	p.loseCounters()
+	p.keepReservations()
 	p.tellFloor(ctx, why)
 	p.tellLoss(ctx)
 	if _, err := p.clusterID(ctx); err != nil { // before newcomers put another

@@ -1351,7 +1351,7 @@ var mutants = []mutant{
 	},
 	{
 		"an older generation claims under the newer one", "internal/core/peer/generation.go",
-		"false, l.latest(ctx, created)", "false, nil",
+		"false, m.stillLatest(ctx, name, created)", "false, nil",
 		"./internal/core/peer", "ComesLate",
 	},
 	{

@@ -1,0 +1,176 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/fence"
+)
+
+// reserve reserves the only two node IDs that a sequencer has, one of which a has used and given back.
+func reserveBoth(t *testing.T, w *world) (a *node, from time.Time) {
+	t.Helper()
+	a = w.start("a")
+	a.ready(time.Second)
+	m := a.mem.Load()
+	d := cluster.Define(layout)
+	d.Nodes = 2
+	s, err := m.EnsureSequencer(t.Context(), "orders", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	horizon := s.status.Load().lanes[0].inUse().fence.Horizon()
+	if err := s.Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r, first, err := m.Reserve(t.Context(), "orders", cluster.Reserving{For: "warehouse", Count: 2})
+		if err != nil || !slices.Equal(r.Nodes, []int64{0, 1}) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if !from.IsZero() && !first.Equal(from) {
+			t.Errorf("it begins at %v, and before at %v", first, from)
+		}
+		from = first
+	}
+	if from.After(horizon) || from.Before(epoch) {
+		t.Errorf("it begins at %v; a may have used the time up to %v", from, horizon)
+	}
+	return a, from
+}
+
+func TestNobodyGetsAReservedNodeID(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := reserveBoth(t, w)
+		m := a.mem.Load()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, err := m.Attach(ctx, "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Ready(); !errors.Is(err, ErrWaiting) || !strings.Contains(err.Error(), "0 to 1, are held or reserved") {
+			t.Errorf("with both reserved: %v", err)
+		}
+		if err := m.Destroy(ctx, "orders"); err == nil {
+			t.Error("destroyed, while node IDs are reserved")
+		}
+
+		// One that has not read so far finds the fences.
+		session := a.session()
+		for node := range int64(2) {
+			if _, err := fence.Claim(t.Context(), s.fences, session, node); !errors.As(err, new(*fence.ClockBehindError)) {
+				t.Errorf("a claim of %d: %v", node, err)
+			}
+		}
+
+		used := time.Now().Add(10 * time.Second)
+		if err := m.Release(ctx, "orders", "warehouse", used); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := used.Add(window); s.Ready() != nil && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		id, err := s.Next(ctx)
+		if at, atErr := s.layout.Time(id); err != nil || atErr != nil || at.Before(used) {
+			t.Errorf("after the release: %v of %v, %v; want %v or later", id, at, err, used)
+		}
+		if err := m.Release(ctx, "orders", "warehouse", used); !errors.Is(err, ErrNoReservation) {
+			t.Errorf("released again: %v", err)
+		}
+		if err := m.Destroy(ctx, "orders"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The greatest ID says until when the node IDs were used. What can't be it is refused, and changes nothing.
+func TestReleaseAfterAnID(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := reserveBoth(t, w)
+		m := a.mem.Load()
+		at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		err := m.Release(t.Context(), "orders", "warehouse", time.Time{})
+		if err == nil {
+			_, _, err = m.Reserve(t.Context(), "orders", cluster.Reserving{For: "warehouse", Nodes: []int64{1}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, _ := m.Value().Sequencer("orders")
+		layout := q.Definition().IDLayout()
+		tick, _ := layout.TickAt(at)
+		id := func(node int64) firn.ID {
+			id, err := layout.Compose(firn.Parts{Tick: tick, Node: node, Sequence: 7})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		if err := m.ReleaseAfter(t.Context(), "orders", "warehouse", id(0)); err == nil {
+			t.Error("released after an ID of another node ID")
+		}
+		if err := m.ReleaseAfter(t.Context(), "orders", "warehouse", -1); err == nil {
+			t.Error("released after what is no ID")
+		}
+		if err := m.Release(t.Context(), "orders", "warehouse", layout.Lifetime().Add(time.Second)); err == nil {
+			t.Error("released beyond the layout's time")
+		}
+		if err := m.ReleaseAfter(t.Context(), "orders", "warehouse", id(1)); err != nil {
+			t.Fatal(err)
+		}
+		owners, err := m.Owners(t.Context(), "orders")
+		if want := at.Add(layout.Tick); err != nil || owners[1].Reserved || !owners[1].Horizon.Equal(want) {
+			t.Errorf("%+v, %v; want until %v", owners, err, want)
+		}
+	})
+}
+
+// A member that knows of a reservation makes it again on a store that has lost it, before anybody gets the node ID.
+func TestReservationsOutliveALoss(t *testing.T) {
+	for name, loss := range losses {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				lose := loss(w)
+				a := w.start("a")
+				a.ready(time.Second)
+				made, _, err := a.mem.Load().Reserve(t.Context(), DefaultSequencer,
+					cluster.Reserving{For: "warehouse", Count: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.takes(window, a)
+				lose()
+				late := w.start("late")
+				for deadline := time.Now().Add(10 * window); ; w.takes(100*time.Millisecond, a, late) {
+					owners, err := a.mem.Load().Owners(t.Context(), DefaultSequencer)
+					reserved := slices.DeleteFunc(owners, func(o Owner) bool { return !o.Reserved })
+					if err == nil && len(reserved) == 2 {
+						break
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("%+v, %v", owners, err)
+					}
+				}
+				late.ready(10 * window)
+				q, _ := late.mem.Load().Value().Sequencer(DefaultSequencer)
+				if r := q.Reservation("warehouse"); r == nil || !slices.Equal(r.Nodes, made.Nodes) {
+					t.Errorf("reserved is %+v", r)
+				}
+				w.takes(2*time.Second, a, late)
+				if _, still := a.mem.Load().unkept.Load(DefaultSequencer); still {
+					t.Error("it would be reserved again for ever")
+				}
+			})
+		})
+	}
+}
