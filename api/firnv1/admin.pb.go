@@ -76,7 +76,7 @@ func (x Node_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Node_State.Descriptor instead.
 func (Node_State) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{38, 0}
 }
 
 // How bad it is.
@@ -128,7 +128,7 @@ func (x Problem_Level) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Problem_Level.Descriptor instead.
 func (Problem_Level) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{39, 0}
 }
 
 // The states.
@@ -205,7 +205,7 @@ func (x Here_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Here_State.Descriptor instead.
 func (Here_State) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{37, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{42, 0}
 }
 
 type ListSequencersRequest struct {
@@ -1108,6 +1108,281 @@ func (x *MoveNodeResponse) GetSequencer() *Sequencer {
 	return nil
 }
 
+type ReserveNodesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What uses the node IDs, in 1 to 100 bytes of printable text.
+	For string `protobuf:"bytes,2,opt,name=for,proto3" json:"for,omitempty"`
+	// How many node IDs, 1 to 1024: the highest that were never used, and then the longest free. 0: nodes says which.
+	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// These node IDs, rising, at most 1024, none of which a member may have. Empty: count says how many.
+	Nodes         []int64 `protobuf:"varint,4,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveNodesRequest) Reset() {
+	*x = ReserveNodesRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveNodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveNodesRequest) ProtoMessage() {}
+
+func (x *ReserveNodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveNodesRequest.ProtoReflect.Descriptor instead.
+func (*ReserveNodesRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ReserveNodesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReserveNodesRequest) GetFor() string {
+	if x != nil {
+		return x.For
+	}
+	return ""
+}
+
+func (x *ReserveNodesRequest) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ReserveNodesRequest) GetNodes() []int64 {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+type ReserveNodesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is reserved.
+	Reservation *Reservation `protobuf:"bytes,1,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	// The instant at which IDs under the node IDs may begin.
+	From          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveNodesResponse) Reset() {
+	*x = ReserveNodesResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveNodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveNodesResponse) ProtoMessage() {}
+
+func (x *ReserveNodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveNodesResponse.ProtoReflect.Descriptor instead.
+func (*ReserveNodesResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ReserveNodesResponse) GetReservation() *Reservation {
+	if x != nil {
+		return x.Reservation
+	}
+	return nil
+}
+
+func (x *ReserveNodesResponse) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+type ReleaseNodesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What used the node IDs. It has stopped.
+	For string `protobuf:"bytes,2,opt,name=for,proto3" json:"for,omitempty"`
+	// How far it used them.
+	//
+	// Types that are valid to be assigned to Used:
+	//
+	//	*ReleaseNodesRequest_Greatest
+	//	*ReleaseNodesRequest_UsedUntil
+	Used          isReleaseNodesRequest_Used `protobuf_oneof:"used"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseNodesRequest) Reset() {
+	*x = ReleaseNodesRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseNodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseNodesRequest) ProtoMessage() {}
+
+func (x *ReleaseNodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseNodesRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseNodesRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ReleaseNodesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReleaseNodesRequest) GetFor() string {
+	if x != nil {
+		return x.For
+	}
+	return ""
+}
+
+func (x *ReleaseNodesRequest) GetUsed() isReleaseNodesRequest_Used {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+func (x *ReleaseNodesRequest) GetGreatest() int64 {
+	if x != nil {
+		if x, ok := x.Used.(*ReleaseNodesRequest_Greatest); ok {
+			return x.Greatest
+		}
+	}
+	return 0
+}
+
+func (x *ReleaseNodesRequest) GetUsedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		if x, ok := x.Used.(*ReleaseNodesRequest_UsedUntil); ok {
+			return x.UsedUntil
+		}
+	}
+	return nil
+}
+
+type isReleaseNodesRequest_Used interface {
+	isReleaseNodesRequest_Used()
+}
+
+type ReleaseNodesRequest_Greatest struct {
+	// The greatest ID that it made.
+	Greatest int64 `protobuf:"varint,3,opt,name=greatest,proto3,oneof"`
+}
+
+type ReleaseNodesRequest_UsedUntil struct {
+	// All its IDs are of instants before this one.
+	UsedUntil *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=used_until,json=usedUntil,proto3,oneof"`
+}
+
+func (*ReleaseNodesRequest_Greatest) isReleaseNodesRequest_Used() {}
+
+func (*ReleaseNodesRequest_UsedUntil) isReleaseNodesRequest_Used() {}
+
+type ReleaseNodesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer then.
+	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseNodesResponse) Reset() {
+	*x = ReleaseNodesResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseNodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseNodesResponse) ProtoMessage() {}
+
+func (x *ReleaseNodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseNodesResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseNodesResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReleaseNodesResponse) GetSequencer() *Sequencer {
+	if x != nil {
+		return x.Sequencer
+	}
+	return nil
+}
+
 type ResumeCounterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The counter's name.
@@ -1120,7 +1395,7 @@ type ResumeCounterRequest struct {
 
 func (x *ResumeCounterRequest) Reset() {
 	*x = ResumeCounterRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1407,7 @@ func (x *ResumeCounterRequest) String() string {
 func (*ResumeCounterRequest) ProtoMessage() {}
 
 func (x *ResumeCounterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1420,7 @@ func (x *ResumeCounterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCounterRequest.ProtoReflect.Descriptor instead.
 func (*ResumeCounterRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeCounterRequest) GetName() string {
@@ -1172,7 +1447,7 @@ type ResumeCounterResponse struct {
 
 func (x *ResumeCounterResponse) Reset() {
 	*x = ResumeCounterResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1459,7 @@ func (x *ResumeCounterResponse) String() string {
 func (*ResumeCounterResponse) ProtoMessage() {}
 
 func (x *ResumeCounterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1472,7 @@ func (x *ResumeCounterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCounterResponse.ProtoReflect.Descriptor instead.
 func (*ResumeCounterResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResumeCounterResponse) GetSequencer() *Sequencer {
@@ -1219,7 +1494,7 @@ type SetAllocationRequest struct {
 
 func (x *SetAllocationRequest) Reset() {
 	*x = SetAllocationRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1506,7 @@ func (x *SetAllocationRequest) String() string {
 func (*SetAllocationRequest) ProtoMessage() {}
 
 func (x *SetAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1519,7 @@ func (x *SetAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAllocationRequest.ProtoReflect.Descriptor instead.
 func (*SetAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetAllocationRequest) GetName() string {
@@ -1271,7 +1546,7 @@ type SetAllocationResponse struct {
 
 func (x *SetAllocationResponse) Reset() {
 	*x = SetAllocationResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1558,7 @@ func (x *SetAllocationResponse) String() string {
 func (*SetAllocationResponse) ProtoMessage() {}
 
 func (x *SetAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1571,7 @@ func (x *SetAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAllocationResponse.ProtoReflect.Descriptor instead.
 func (*SetAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetAllocationResponse) GetSequencer() *Sequencer {
@@ -1318,7 +1593,7 @@ type ExpelMemberRequest struct {
 
 func (x *ExpelMemberRequest) Reset() {
 	*x = ExpelMemberRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1605,7 @@ func (x *ExpelMemberRequest) String() string {
 func (*ExpelMemberRequest) ProtoMessage() {}
 
 func (x *ExpelMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1618,7 @@ func (x *ExpelMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpelMemberRequest.ProtoReflect.Descriptor instead.
 func (*ExpelMemberRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExpelMemberRequest) GetMember() string {
@@ -1372,7 +1647,7 @@ type ExpelMemberResponse struct {
 
 func (x *ExpelMemberResponse) Reset() {
 	*x = ExpelMemberResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1659,7 @@ func (x *ExpelMemberResponse) String() string {
 func (*ExpelMemberResponse) ProtoMessage() {}
 
 func (x *ExpelMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1672,7 @@ func (x *ExpelMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpelMemberResponse.ProtoReflect.Descriptor instead.
 func (*ExpelMemberResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExpelMemberResponse) GetMember() string {
@@ -1424,7 +1699,7 @@ type ForgetNodeRequest struct {
 
 func (x *ForgetNodeRequest) Reset() {
 	*x = ForgetNodeRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1711,7 @@ func (x *ForgetNodeRequest) String() string {
 func (*ForgetNodeRequest) ProtoMessage() {}
 
 func (x *ForgetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1724,7 @@ func (x *ForgetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetNodeRequest.ProtoReflect.Descriptor instead.
 func (*ForgetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ForgetNodeRequest) GetName() string {
@@ -1469,7 +1744,7 @@ type ForgetNodeResponse struct {
 
 func (x *ForgetNodeResponse) Reset() {
 	*x = ForgetNodeResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1756,7 @@ func (x *ForgetNodeResponse) String() string {
 func (*ForgetNodeResponse) ProtoMessage() {}
 
 func (x *ForgetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1769,7 @@ func (x *ForgetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetNodeResponse.ProtoReflect.Descriptor instead.
 func (*ForgetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ForgetNodeResponse) GetName() string {
@@ -1512,7 +1787,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1799,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1812,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 type GetPolicyResponse struct {
@@ -1550,7 +1825,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1837,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1850,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetPolicyResponse) GetPolicy() *Policy {
@@ -1595,7 +1870,7 @@ type SetPolicyRequest struct {
 
 func (x *SetPolicyRequest) Reset() {
 	*x = SetPolicyRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[28]
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1882,7 @@ func (x *SetPolicyRequest) String() string {
 func (*SetPolicyRequest) ProtoMessage() {}
 
 func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[28]
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1895,7 @@ func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetPolicyRequest) GetShares() []*Share {
@@ -1640,7 +1915,7 @@ type SetPolicyResponse struct {
 
 func (x *SetPolicyResponse) Reset() {
 	*x = SetPolicyResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[29]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1927,7 @@ func (x *SetPolicyResponse) String() string {
 func (*SetPolicyResponse) ProtoMessage() {}
 
 func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[29]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1940,7 @@ func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetPolicyResponse) GetPolicy() *Policy {
@@ -1686,7 +1961,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_firn_v1_admin_proto_msgTypes[30]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1973,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[30]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1986,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Policy) GetShares() []*Share {
@@ -1736,7 +2011,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_firn_v1_admin_proto_msgTypes[31]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +2023,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[31]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +2036,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Share) GetSequencer() string {
@@ -1793,7 +2068,7 @@ type ClusterStatusRequest struct {
 
 func (x *ClusterStatusRequest) Reset() {
 	*x = ClusterStatusRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +2080,7 @@ func (x *ClusterStatusRequest) String() string {
 func (*ClusterStatusRequest) ProtoMessage() {}
 
 func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +2093,7 @@ func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusRequest.ProtoReflect.Descriptor instead.
 func (*ClusterStatusRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 type ClusterStatusResponse struct {
@@ -1853,7 +2128,7 @@ type ClusterStatusResponse struct {
 
 func (x *ClusterStatusResponse) Reset() {
 	*x = ClusterStatusResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[33]
+	mi := &file_firn_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2140,7 @@ func (x *ClusterStatusResponse) String() string {
 func (*ClusterStatusResponse) ProtoMessage() {}
 
 func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[33]
+	mi := &file_firn_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2153,7 @@ func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusResponse.ProtoReflect.Descriptor instead.
 func (*ClusterStatusResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ClusterStatusResponse) GetMember() string {
@@ -1988,7 +2263,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_firn_v1_admin_proto_msgTypes[34]
+	mi := &file_firn_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2275,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[34]
+	mi := &file_firn_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2288,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Node) GetName() string {
@@ -2094,7 +2369,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_firn_v1_admin_proto_msgTypes[35]
+	mi := &file_firn_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2381,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[35]
+	mi := &file_firn_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2394,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Problem) GetLevel() Problem_Level {
@@ -2211,7 +2486,7 @@ type Sequencer struct {
 	Nodes map[int64]string `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The members that wait for a node ID, in order.
 	Waiting []string `protobuf:"bytes,8,rep,name=waiting,proto3" json:"waiting,omitempty"`
-	// How many node IDs are free.
+	// How many node IDs a member can get.
 	Free int64 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`
 	// The state of the answering server.
 	Here *Here `protobuf:"bytes,10,opt,name=here,proto3" json:"here,omitempty"`
@@ -2227,14 +2502,16 @@ type Sequencer struct {
 	// 32 busiest sequencers. Absent: unknown.
 	GivenRate *float64 `protobuf:"fixed64,15,opt,name=given_rate,json=givenRate,proto3,oneof" json:"given_rate,omitempty"`
 	// How far a counter is; in GetSequencer and ResumeCounter only. Absent: it is no counter.
-	Count         *Count `protobuf:"bytes,16,opt,name=count,proto3" json:"count,omitempty"`
+	Count *Count `protobuf:"bytes,16,opt,name=count,proto3" json:"count,omitempty"`
+	// The node IDs that no member gets.
+	Reservations  []*Reservation `protobuf:"bytes,17,rep,name=reservations,proto3" json:"reservations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Sequencer) Reset() {
 	*x = Sequencer{}
-	mi := &file_firn_v1_admin_proto_msgTypes[36]
+	mi := &file_firn_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2523,7 @@ func (x *Sequencer) String() string {
 func (*Sequencer) ProtoMessage() {}
 
 func (x *Sequencer) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[36]
+	mi := &file_firn_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2536,7 @@ func (x *Sequencer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sequencer.ProtoReflect.Descriptor instead.
 func (*Sequencer) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Sequencer) GetName() string {
@@ -2374,6 +2651,77 @@ func (x *Sequencer) GetCount() *Count {
 	return nil
 }
 
+func (x *Sequencer) GetReservations() []*Reservation {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+// Reservation is node IDs that something else than a member uses.
+type Reservation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What uses them.
+	For string `protobuf:"bytes,1,opt,name=for,proto3" json:"for,omitempty"`
+	// The node IDs, rising.
+	Nodes []int64 `protobuf:"varint,2,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
+	// When it was asked for. Absent: unknown.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_firn_v1_admin_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Reservation) GetFor() string {
+	if x != nil {
+		return x.For
+	}
+	return ""
+}
+
+func (x *Reservation) GetNodes() []int64 {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Reservation) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // Here is the state of the answering server for a sequencer.
 type Here struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2395,7 +2743,7 @@ type Here struct {
 
 func (x *Here) Reset() {
 	*x = Here{}
-	mi := &file_firn_v1_admin_proto_msgTypes[37]
+	mi := &file_firn_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2755,7 @@ func (x *Here) String() string {
 func (*Here) ProtoMessage() {}
 
 func (x *Here) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[37]
+	mi := &file_firn_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2768,7 @@ func (x *Here) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Here.ProtoReflect.Descriptor instead.
 func (*Here) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Here) GetState() Here_State {
@@ -2478,7 +2826,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_firn_v1_admin_proto_msgTypes[38]
+	mi := &file_firn_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2490,7 +2838,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[38]
+	mi := &file_firn_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2503,7 +2851,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Count) GetReserved() int64 {
@@ -2537,7 +2885,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_firn_v1_admin_proto_msgTypes[39]
+	mi := &file_firn_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2897,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[39]
+	mi := &file_firn_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2910,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Member) GetId() string {
@@ -2610,7 +2958,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_firn_v1_admin_proto_msgTypes[40]
+	mi := &file_firn_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2970,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[40]
+	mi := &file_firn_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2983,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Join) GetJoiner() string {
@@ -2685,7 +3033,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[41]
+	mi := &file_firn_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +3045,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[41]
+	mi := &file_firn_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +3058,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Pulse) GetAlive() bool {
@@ -2798,7 +3146,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_firn_v1_admin_proto_msgTypes[42]
+	mi := &file_firn_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +3158,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[42]
+	mi := &file_firn_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +3171,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Vitals) GetVersion() string {
@@ -3020,7 +3368,24 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x02to\x18\x03 \x01(\tR\x02to\"\\\n" +
 	"\x10MoveNodeResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x120\n" +
-	"\tsequencer\x18\x02 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"S\n" +
+	"\tsequencer\x18\x02 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"g\n" +
+	"\x13ReserveNodesRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03for\x18\x02 \x01(\tR\x03for\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x14\n" +
+	"\x05nodes\x18\x04 \x03(\x03R\x05nodes\"~\n" +
+	"\x14ReserveNodesResponse\x126\n" +
+	"\vreservation\x18\x01 \x01(\v2\x14.firn.v1.ReservationR\vreservation\x12.\n" +
+	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\"\xa2\x01\n" +
+	"\x13ReleaseNodesRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03for\x18\x02 \x01(\tR\x03for\x12 \n" +
+	"\bgreatest\x18\x03 \x01(\x03B\x020\x01H\x00R\bgreatest\x12;\n" +
+	"\n" +
+	"used_until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\tusedUntilB\x06\n" +
+	"\x04used\"H\n" +
+	"\x14ReleaseNodesResponse\x120\n" +
+	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"S\n" +
 	"\x14ResumeCounterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\x05after\x18\x02 \x01(\x03B\x020\x01H\x00R\x05after\x88\x01\x01B\b\n" +
@@ -3107,7 +3472,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05Level\x12\x15\n" +
 	"\x11LEVEL_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLEVEL_ERROR\x10\x01\x12\x11\n" +
-	"\rLEVEL_WARNING\x10\x02\"\xf5\x04\n" +
+	"\rLEVEL_WARNING\x10\x02\"\xaf\x05\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
@@ -3130,13 +3495,18 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x06region\x18\x0e \x01(\tR\x06region\x12\"\n" +
 	"\n" +
 	"given_rate\x18\x0f \x01(\x01H\x01R\tgivenRate\x88\x01\x01\x12$\n" +
-	"\x05count\x18\x10 \x01(\v2\x0e.firn.v1.CountR\x05count\x1a8\n" +
+	"\x05count\x18\x10 \x01(\v2\x0e.firn.v1.CountR\x05count\x128\n" +
+	"\freservations\x18\x11 \x03(\v2\x14.firn.v1.ReservationR\freservations\x1a8\n" +
 	"\n" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
 	"\x06_shareB\r\n" +
-	"\v_given_rate\"\xa4\x03\n" +
+	"\v_given_rate\"g\n" +
+	"\vReservation\x12\x10\n" +
+	"\x03for\x18\x01 \x01(\tR\x03for\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\x03R\x05nodes\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa4\x03\n" +
 	"\x04Here\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.firn.v1.Here.StateR\x05state\x12\x17\n" +
 	"\x04node\x18\x02 \x01(\x03H\x00R\x04node\x88\x01\x01\x12\x14\n" +
@@ -3212,7 +3582,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aK\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12$\n" +
-	"\x05value\x18\x02 \x01(\v2\x0e.firn.v1.CountR\x05value:\x028\x012\xe6\t\n" +
+	"\x05value\x18\x02 \x01(\v2\x0e.firn.v1.CountR\x05value:\x028\x012\x80\v\n" +
 	"\x05Admin\x12Q\n" +
 	"\x0eListSequencers\x12\x1e.firn.v1.ListSequencersRequest\x1a\x1f.firn.v1.ListSequencersResponse\x12K\n" +
 	"\fGetSequencer\x12\x1c.firn.v1.GetSequencerRequest\x1a\x1d.firn.v1.GetSequencerResponse\x12T\n" +
@@ -3222,7 +3592,9 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x0fDetachSequencer\x12\x1f.firn.v1.DetachSequencerRequest\x1a .firn.v1.DetachSequencerResponse\x12H\n" +
 	"\vDrainMember\x12\x1b.firn.v1.DrainMemberRequest\x1a\x1c.firn.v1.DrainMemberResponse\x12N\n" +
 	"\rUndrainMember\x12\x1d.firn.v1.UndrainMemberRequest\x1a\x1e.firn.v1.UndrainMemberResponse\x12?\n" +
-	"\bMoveNode\x12\x18.firn.v1.MoveNodeRequest\x1a\x19.firn.v1.MoveNodeResponse\x12N\n" +
+	"\bMoveNode\x12\x18.firn.v1.MoveNodeRequest\x1a\x19.firn.v1.MoveNodeResponse\x12K\n" +
+	"\fReserveNodes\x12\x1c.firn.v1.ReserveNodesRequest\x1a\x1d.firn.v1.ReserveNodesResponse\x12K\n" +
+	"\fReleaseNodes\x12\x1c.firn.v1.ReleaseNodesRequest\x1a\x1d.firn.v1.ReleaseNodesResponse\x12N\n" +
 	"\rResumeCounter\x12\x1d.firn.v1.ResumeCounterRequest\x1a\x1e.firn.v1.ResumeCounterResponse\x12N\n" +
 	"\rSetAllocation\x12\x1d.firn.v1.SetAllocationRequest\x1a\x1e.firn.v1.SetAllocationResponse\x12H\n" +
 	"\vExpelMember\x12\x1b.firn.v1.ExpelMemberRequest\x1a\x1c.firn.v1.ExpelMemberResponse\x12E\n" +
@@ -3245,7 +3617,7 @@ func file_firn_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_firn_v1_admin_proto_goTypes = []any{
 	(Node_State)(0),                  // 0: firn.v1.Node.State
 	(Problem_Level)(0),               // 1: firn.v1.Problem.Level
@@ -3268,131 +3640,146 @@ var file_firn_v1_admin_proto_goTypes = []any{
 	(*UndrainMemberResponse)(nil),    // 18: firn.v1.UndrainMemberResponse
 	(*MoveNodeRequest)(nil),          // 19: firn.v1.MoveNodeRequest
 	(*MoveNodeResponse)(nil),         // 20: firn.v1.MoveNodeResponse
-	(*ResumeCounterRequest)(nil),     // 21: firn.v1.ResumeCounterRequest
-	(*ResumeCounterResponse)(nil),    // 22: firn.v1.ResumeCounterResponse
-	(*SetAllocationRequest)(nil),     // 23: firn.v1.SetAllocationRequest
-	(*SetAllocationResponse)(nil),    // 24: firn.v1.SetAllocationResponse
-	(*ExpelMemberRequest)(nil),       // 25: firn.v1.ExpelMemberRequest
-	(*ExpelMemberResponse)(nil),      // 26: firn.v1.ExpelMemberResponse
-	(*ForgetNodeRequest)(nil),        // 27: firn.v1.ForgetNodeRequest
-	(*ForgetNodeResponse)(nil),       // 28: firn.v1.ForgetNodeResponse
-	(*GetPolicyRequest)(nil),         // 29: firn.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),        // 30: firn.v1.GetPolicyResponse
-	(*SetPolicyRequest)(nil),         // 31: firn.v1.SetPolicyRequest
-	(*SetPolicyResponse)(nil),        // 32: firn.v1.SetPolicyResponse
-	(*Policy)(nil),                   // 33: firn.v1.Policy
-	(*Share)(nil),                    // 34: firn.v1.Share
-	(*ClusterStatusRequest)(nil),     // 35: firn.v1.ClusterStatusRequest
-	(*ClusterStatusResponse)(nil),    // 36: firn.v1.ClusterStatusResponse
-	(*Node)(nil),                     // 37: firn.v1.Node
-	(*Problem)(nil),                  // 38: firn.v1.Problem
-	(*Sequencer)(nil),                // 39: firn.v1.Sequencer
-	(*Here)(nil),                     // 40: firn.v1.Here
-	(*Count)(nil),                    // 41: firn.v1.Count
-	(*Member)(nil),                   // 42: firn.v1.Member
-	(*Join)(nil),                     // 43: firn.v1.Join
-	(*Pulse)(nil),                    // 44: firn.v1.Pulse
-	(*Vitals)(nil),                   // 45: firn.v1.Vitals
-	nil,                              // 46: firn.v1.Sequencer.NodesEntry
-	nil,                              // 47: firn.v1.Vitals.AddressesEntry
-	nil,                              // 48: firn.v1.Vitals.RatesEntry
-	nil,                              // 49: firn.v1.Vitals.CountersEntry
-	(*Definition)(nil),               // 50: firn.v1.Definition
-	(*timestamppb.Timestamp)(nil),    // 51: google.protobuf.Timestamp
-	(*Allocation)(nil),               // 52: firn.v1.Allocation
-	(*durationpb.Duration)(nil),      // 53: google.protobuf.Duration
+	(*ReserveNodesRequest)(nil),      // 21: firn.v1.ReserveNodesRequest
+	(*ReserveNodesResponse)(nil),     // 22: firn.v1.ReserveNodesResponse
+	(*ReleaseNodesRequest)(nil),      // 23: firn.v1.ReleaseNodesRequest
+	(*ReleaseNodesResponse)(nil),     // 24: firn.v1.ReleaseNodesResponse
+	(*ResumeCounterRequest)(nil),     // 25: firn.v1.ResumeCounterRequest
+	(*ResumeCounterResponse)(nil),    // 26: firn.v1.ResumeCounterResponse
+	(*SetAllocationRequest)(nil),     // 27: firn.v1.SetAllocationRequest
+	(*SetAllocationResponse)(nil),    // 28: firn.v1.SetAllocationResponse
+	(*ExpelMemberRequest)(nil),       // 29: firn.v1.ExpelMemberRequest
+	(*ExpelMemberResponse)(nil),      // 30: firn.v1.ExpelMemberResponse
+	(*ForgetNodeRequest)(nil),        // 31: firn.v1.ForgetNodeRequest
+	(*ForgetNodeResponse)(nil),       // 32: firn.v1.ForgetNodeResponse
+	(*GetPolicyRequest)(nil),         // 33: firn.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),        // 34: firn.v1.GetPolicyResponse
+	(*SetPolicyRequest)(nil),         // 35: firn.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 36: firn.v1.SetPolicyResponse
+	(*Policy)(nil),                   // 37: firn.v1.Policy
+	(*Share)(nil),                    // 38: firn.v1.Share
+	(*ClusterStatusRequest)(nil),     // 39: firn.v1.ClusterStatusRequest
+	(*ClusterStatusResponse)(nil),    // 40: firn.v1.ClusterStatusResponse
+	(*Node)(nil),                     // 41: firn.v1.Node
+	(*Problem)(nil),                  // 42: firn.v1.Problem
+	(*Sequencer)(nil),                // 43: firn.v1.Sequencer
+	(*Reservation)(nil),              // 44: firn.v1.Reservation
+	(*Here)(nil),                     // 45: firn.v1.Here
+	(*Count)(nil),                    // 46: firn.v1.Count
+	(*Member)(nil),                   // 47: firn.v1.Member
+	(*Join)(nil),                     // 48: firn.v1.Join
+	(*Pulse)(nil),                    // 49: firn.v1.Pulse
+	(*Vitals)(nil),                   // 50: firn.v1.Vitals
+	nil,                              // 51: firn.v1.Sequencer.NodesEntry
+	nil,                              // 52: firn.v1.Vitals.AddressesEntry
+	nil,                              // 53: firn.v1.Vitals.RatesEntry
+	nil,                              // 54: firn.v1.Vitals.CountersEntry
+	(*Definition)(nil),               // 55: firn.v1.Definition
+	(*timestamppb.Timestamp)(nil),    // 56: google.protobuf.Timestamp
+	(*Allocation)(nil),               // 57: firn.v1.Allocation
+	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
 }
 var file_firn_v1_admin_proto_depIdxs = []int32{
-	39, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
-	39, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	50, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
-	39, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	51, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
-	40, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
-	40, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
-	39, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
-	39, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
-	39, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
-	39, // 10: firn.v1.ResumeCounterResponse.sequencer:type_name -> firn.v1.Sequencer
-	52, // 11: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
-	39, // 12: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
-	33, // 13: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
-	34, // 14: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
-	33, // 15: firn.v1.SetPolicyResponse.policy:type_name -> firn.v1.Policy
-	34, // 16: firn.v1.Policy.shares:type_name -> firn.v1.Share
-	42, // 17: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
-	43, // 18: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
-	39, // 19: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
-	51, // 20: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
-	51, // 21: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
-	38, // 22: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
-	37, // 23: firn.v1.ClusterStatusResponse.nodes:type_name -> firn.v1.Node
-	0,  // 24: firn.v1.Node.state:type_name -> firn.v1.Node.State
-	51, // 25: firn.v1.Node.since:type_name -> google.protobuf.Timestamp
-	51, // 26: firn.v1.Node.seen:type_name -> google.protobuf.Timestamp
-	51, // 27: firn.v1.Node.reserved:type_name -> google.protobuf.Timestamp
-	1,  // 28: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
-	51, // 29: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
-	50, // 30: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
-	51, // 31: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
-	46, // 32: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
-	40, // 33: firn.v1.Sequencer.here:type_name -> firn.v1.Here
-	52, // 34: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
-	41, // 35: firn.v1.Sequencer.count:type_name -> firn.v1.Count
-	2,  // 36: firn.v1.Here.state:type_name -> firn.v1.Here.State
-	44, // 37: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
-	44, // 38: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
-	51, // 39: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
-	45, // 40: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
-	47, // 41: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
-	51, // 42: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
-	53, // 43: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
-	51, // 44: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
-	53, // 45: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
-	53, // 46: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
-	51, // 47: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
-	51, // 48: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
-	51, // 49: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
-	48, // 50: firn.v1.Vitals.rates:type_name -> firn.v1.Vitals.RatesEntry
-	49, // 51: firn.v1.Vitals.counters:type_name -> firn.v1.Vitals.CountersEntry
-	41, // 52: firn.v1.Vitals.CountersEntry.value:type_name -> firn.v1.Count
-	3,  // 53: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
-	5,  // 54: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
-	7,  // 55: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
-	9,  // 56: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
-	11, // 57: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
-	13, // 58: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
-	15, // 59: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
-	17, // 60: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
-	19, // 61: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
-	21, // 62: firn.v1.Admin.ResumeCounter:input_type -> firn.v1.ResumeCounterRequest
-	23, // 63: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
-	25, // 64: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
-	27, // 65: firn.v1.Admin.ForgetNode:input_type -> firn.v1.ForgetNodeRequest
-	29, // 66: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
-	31, // 67: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
-	35, // 68: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
-	4,  // 69: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
-	6,  // 70: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
-	8,  // 71: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
-	10, // 72: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
-	12, // 73: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
-	14, // 74: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
-	16, // 75: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
-	18, // 76: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
-	20, // 77: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
-	22, // 78: firn.v1.Admin.ResumeCounter:output_type -> firn.v1.ResumeCounterResponse
-	24, // 79: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
-	26, // 80: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
-	28, // 81: firn.v1.Admin.ForgetNode:output_type -> firn.v1.ForgetNodeResponse
-	30, // 82: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
-	32, // 83: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
-	36, // 84: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
-	69, // [69:85] is the sub-list for method output_type
-	53, // [53:69] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	43, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
+	43, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	55, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
+	43, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	56, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
+	45, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
+	45, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
+	43, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	43, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	43, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
+	44, // 10: firn.v1.ReserveNodesResponse.reservation:type_name -> firn.v1.Reservation
+	56, // 11: firn.v1.ReserveNodesResponse.from:type_name -> google.protobuf.Timestamp
+	56, // 12: firn.v1.ReleaseNodesRequest.used_until:type_name -> google.protobuf.Timestamp
+	43, // 13: firn.v1.ReleaseNodesResponse.sequencer:type_name -> firn.v1.Sequencer
+	43, // 14: firn.v1.ResumeCounterResponse.sequencer:type_name -> firn.v1.Sequencer
+	57, // 15: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
+	43, // 16: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
+	37, // 17: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
+	38, // 18: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
+	37, // 19: firn.v1.SetPolicyResponse.policy:type_name -> firn.v1.Policy
+	38, // 20: firn.v1.Policy.shares:type_name -> firn.v1.Share
+	47, // 21: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
+	48, // 22: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
+	43, // 23: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
+	56, // 24: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
+	56, // 25: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
+	42, // 26: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
+	41, // 27: firn.v1.ClusterStatusResponse.nodes:type_name -> firn.v1.Node
+	0,  // 28: firn.v1.Node.state:type_name -> firn.v1.Node.State
+	56, // 29: firn.v1.Node.since:type_name -> google.protobuf.Timestamp
+	56, // 30: firn.v1.Node.seen:type_name -> google.protobuf.Timestamp
+	56, // 31: firn.v1.Node.reserved:type_name -> google.protobuf.Timestamp
+	1,  // 32: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
+	56, // 33: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
+	55, // 34: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
+	56, // 35: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
+	51, // 36: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
+	45, // 37: firn.v1.Sequencer.here:type_name -> firn.v1.Here
+	57, // 38: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
+	46, // 39: firn.v1.Sequencer.count:type_name -> firn.v1.Count
+	44, // 40: firn.v1.Sequencer.reservations:type_name -> firn.v1.Reservation
+	56, // 41: firn.v1.Reservation.since:type_name -> google.protobuf.Timestamp
+	2,  // 42: firn.v1.Here.state:type_name -> firn.v1.Here.State
+	49, // 43: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
+	49, // 44: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
+	56, // 45: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
+	50, // 46: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
+	52, // 47: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
+	56, // 48: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
+	58, // 49: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
+	56, // 50: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
+	58, // 51: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
+	58, // 52: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
+	56, // 53: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
+	56, // 54: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
+	56, // 55: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
+	53, // 56: firn.v1.Vitals.rates:type_name -> firn.v1.Vitals.RatesEntry
+	54, // 57: firn.v1.Vitals.counters:type_name -> firn.v1.Vitals.CountersEntry
+	46, // 58: firn.v1.Vitals.CountersEntry.value:type_name -> firn.v1.Count
+	3,  // 59: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
+	5,  // 60: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
+	7,  // 61: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
+	9,  // 62: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
+	11, // 63: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
+	13, // 64: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
+	15, // 65: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
+	17, // 66: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
+	19, // 67: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
+	21, // 68: firn.v1.Admin.ReserveNodes:input_type -> firn.v1.ReserveNodesRequest
+	23, // 69: firn.v1.Admin.ReleaseNodes:input_type -> firn.v1.ReleaseNodesRequest
+	25, // 70: firn.v1.Admin.ResumeCounter:input_type -> firn.v1.ResumeCounterRequest
+	27, // 71: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
+	29, // 72: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
+	31, // 73: firn.v1.Admin.ForgetNode:input_type -> firn.v1.ForgetNodeRequest
+	33, // 74: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
+	35, // 75: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
+	39, // 76: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
+	4,  // 77: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
+	6,  // 78: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
+	8,  // 79: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
+	10, // 80: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
+	12, // 81: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
+	14, // 82: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
+	16, // 83: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
+	18, // 84: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
+	20, // 85: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
+	22, // 86: firn.v1.Admin.ReserveNodes:output_type -> firn.v1.ReserveNodesResponse
+	24, // 87: firn.v1.Admin.ReleaseNodes:output_type -> firn.v1.ReleaseNodesResponse
+	26, // 88: firn.v1.Admin.ResumeCounter:output_type -> firn.v1.ResumeCounterResponse
+	28, // 89: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
+	30, // 90: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
+	32, // 91: firn.v1.Admin.ForgetNode:output_type -> firn.v1.ForgetNodeResponse
+	34, // 92: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
+	36, // 93: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
+	40, // 94: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
+	77, // [77:95] is the sub-list for method output_type
+	59, // [59:77] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_admin_proto_init() }
@@ -3401,16 +3788,20 @@ func file_firn_v1_admin_proto_init() {
 		return
 	}
 	file_firn_v1_definition_proto_init()
-	file_firn_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
-	file_firn_v1_admin_proto_msgTypes[36].OneofWrappers = []any{}
-	file_firn_v1_admin_proto_msgTypes[37].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[20].OneofWrappers = []any{
+		(*ReleaseNodesRequest_Greatest)(nil),
+		(*ReleaseNodesRequest_UsedUntil)(nil),
+	}
+	file_firn_v1_admin_proto_msgTypes[22].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[40].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[42].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_admin_proto_rawDesc), len(file_firn_v1_admin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   47,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,8 @@ const (
 	Admin_DrainMember_FullMethodName      = "/firn.v1.Admin/DrainMember"
 	Admin_UndrainMember_FullMethodName    = "/firn.v1.Admin/UndrainMember"
 	Admin_MoveNode_FullMethodName         = "/firn.v1.Admin/MoveNode"
+	Admin_ReserveNodes_FullMethodName     = "/firn.v1.Admin/ReserveNodes"
+	Admin_ReleaseNodes_FullMethodName     = "/firn.v1.Admin/ReleaseNodes"
 	Admin_ResumeCounter_FullMethodName    = "/firn.v1.Admin/ResumeCounter"
 	Admin_SetAllocation_FullMethodName    = "/firn.v1.Admin/SetAllocation"
 	Admin_ExpelMember_FullMethodName      = "/firn.v1.Admin/ExpelMember"
@@ -71,6 +73,12 @@ type AdminClient interface {
 	UndrainMember(ctx context.Context, in *UndrainMemberRequest, opts ...grpc.CallOption) (*UndrainMemberResponse, error)
 	// MoveNode gives a node ID of a sequencer to another member, which must be attached.
 	MoveNode(ctx context.Context, in *MoveNodeRequest, opts ...grpc.CallOption) (*MoveNodeResponse, error)
+	// ReserveNodes keeps node IDs of a sequencer for something else than members, such as a database that makes IDs. Another
+	// call for the same purpose returns the same.
+	ReserveNodes(ctx context.Context, in *ReserveNodesRequest, opts ...grpc.CallOption) (*ReserveNodesResponse, error)
+	// ReleaseNodes ends a ReserveNodes: members get the node IDs again. FAILED_PRECONDITION (refused) is returned, too, when
+	// nothing is reserved for the purpose.
+	ReleaseNodes(ctx context.Context, in *ReleaseNodesRequest, opts ...grpc.CallOption) (*ReleaseNodesResponse, error)
 	// ResumeCounter has a counter go on above a number, after the store has lost data. FAILED_PRECONDITION (refused) is returned
 	// when the sequencer is no counter, when it has not stopped, and when a greater number is known to be reserved.
 	ResumeCounter(ctx context.Context, in *ResumeCounterRequest, opts ...grpc.CallOption) (*ResumeCounterResponse, error)
@@ -189,6 +197,26 @@ func (c *adminClient) MoveNode(ctx context.Context, in *MoveNodeRequest, opts ..
 	return out, nil
 }
 
+func (c *adminClient) ReserveNodes(ctx context.Context, in *ReserveNodesRequest, opts ...grpc.CallOption) (*ReserveNodesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReserveNodesResponse)
+	err := c.cc.Invoke(ctx, Admin_ReserveNodes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) ReleaseNodes(ctx context.Context, in *ReleaseNodesRequest, opts ...grpc.CallOption) (*ReleaseNodesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseNodesResponse)
+	err := c.cc.Invoke(ctx, Admin_ReleaseNodes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) ResumeCounter(ctx context.Context, in *ResumeCounterRequest, opts ...grpc.CallOption) (*ResumeCounterResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResumeCounterResponse)
@@ -293,6 +321,12 @@ type AdminServer interface {
 	UndrainMember(context.Context, *UndrainMemberRequest) (*UndrainMemberResponse, error)
 	// MoveNode gives a node ID of a sequencer to another member, which must be attached.
 	MoveNode(context.Context, *MoveNodeRequest) (*MoveNodeResponse, error)
+	// ReserveNodes keeps node IDs of a sequencer for something else than members, such as a database that makes IDs. Another
+	// call for the same purpose returns the same.
+	ReserveNodes(context.Context, *ReserveNodesRequest) (*ReserveNodesResponse, error)
+	// ReleaseNodes ends a ReserveNodes: members get the node IDs again. FAILED_PRECONDITION (refused) is returned, too, when
+	// nothing is reserved for the purpose.
+	ReleaseNodes(context.Context, *ReleaseNodesRequest) (*ReleaseNodesResponse, error)
 	// ResumeCounter has a counter go on above a number, after the store has lost data. FAILED_PRECONDITION (refused) is returned
 	// when the sequencer is no counter, when it has not stopped, and when a greater number is known to be reserved.
 	ResumeCounter(context.Context, *ResumeCounterRequest) (*ResumeCounterResponse, error)
@@ -347,6 +381,12 @@ func (UnimplementedAdminServer) UndrainMember(context.Context, *UndrainMemberReq
 }
 func (UnimplementedAdminServer) MoveNode(context.Context, *MoveNodeRequest) (*MoveNodeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MoveNode not implemented")
+}
+func (UnimplementedAdminServer) ReserveNodes(context.Context, *ReserveNodesRequest) (*ReserveNodesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReserveNodes not implemented")
+}
+func (UnimplementedAdminServer) ReleaseNodes(context.Context, *ReleaseNodesRequest) (*ReleaseNodesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReleaseNodes not implemented")
 }
 func (UnimplementedAdminServer) ResumeCounter(context.Context, *ResumeCounterRequest) (*ResumeCounterResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeCounter not implemented")
@@ -552,6 +592,42 @@ func _Admin_MoveNode_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_ReserveNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReserveNodesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ReserveNodes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ReserveNodes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ReserveNodes(ctx, req.(*ReserveNodesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_ReleaseNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseNodesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ReleaseNodes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ReleaseNodes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ReleaseNodes(ctx, req.(*ReleaseNodesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Admin_ResumeCounter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResumeCounterRequest)
 	if err := dec(in); err != nil {
@@ -720,6 +796,14 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MoveNode",
 			Handler:    _Admin_MoveNode_Handler,
+		},
+		{
+			MethodName: "ReserveNodes",
+			Handler:    _Admin_ReserveNodes_Handler,
+		},
+		{
+			MethodName: "ReleaseNodes",
+			Handler:    _Admin_ReleaseNodes_Handler,
 		},
 		{
 			MethodName: "ResumeCounter",

@@ -35,6 +35,7 @@ func (p *program) sequencerCommand() *cobra.Command {
 	}
 	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(), p.destroyCommand(), p.attachCommand(),
 		p.detachCommand(),
-		p.drainCommand(), p.undrainCommand(), p.moveCommand(), p.allocateCommand(), p.resumeCounterCommand())
+		p.drainCommand(), p.undrainCommand(), p.moveCommand(), p.allocateCommand(), p.resumeCounterCommand(),
+		p.reserveCommand(), p.releaseCommand())
 	return c
 }

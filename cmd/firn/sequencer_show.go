@@ -63,7 +63,7 @@ func sequencerText(s calls.StatusSequencer) string {
 	for _, id := range s.Drained {
 		lines = append(lines, [2]string{"drained", console.Shown(id)})
 	}
-	return linesText(append(lines, [2]string{"here", here}))
+	return linesText(append(append(lines, reservationLines(s)...), [2]string{"here", here}))
 }
 
 // definitionLines describes what a sequencer is created with.
@@ -190,11 +190,27 @@ func nodesText(s calls.StatusSequencer) string {
 		text += fmt.Sprintf(" (created for %v)", created)
 	}
 	_, free := s.NodeIDs()
-	text += fmt.Sprintf("; %d held, %d free", s.Capacity-free, free)
+	text += fmt.Sprintf("; %d held, ", len(s.Nodes))
+	if reserved := s.Capacity - int64(len(s.Nodes)) - free; reserved > 0 {
+		text += fmt.Sprintf("%d reserved, ", reserved)
+	}
+	text += fmt.Sprintf("%d free", free)
 	if d := datacenters(s.Definition.IDLayout()); d != "" {
 		text += "; " + d
 	}
 	return text
+}
+
+// reservationLines says which node IDs are reserved.
+func reservationLines(s calls.StatusSequencer) (lines [][2]string) {
+	for _, r := range s.Reservations {
+		text := fmt.Sprintf("%s for %s", console.Stretches(r.Nodes), console.Shown(r.For))
+		if r.Since != nil {
+			text += " since " + moment(*r.Since)
+		}
+		lines = append(lines, [2]string{"reserved", text})
+	}
+	return lines
 }
 
 func datacenters(l firn.Layout) string {

@@ -295,7 +295,7 @@ func (c CreateSequencer) validate() error {
 		return errors.New(noNodeIDs)
 	}
 	for _, r := range c.Reserve {
-		if err := r.validate(); err != nil {
+		if err := r.Validate(); err != nil {
 			return err
 		}
 	}

@@ -76,14 +76,15 @@ func (s Sequencer) UsedUntil(r *Reservation, greatest firn.ID) (time.Time, error
 }
 
 func (c Reserve) validate() error {
-	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), c.Reserving.validate())
+	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), c.Reserving.Validate())
 }
 
 func (c Release) validate() error {
 	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), checkPurpose(c.For))
 }
 
-func (r Reserving) validate() error {
+// Validate returns an error when a field has another value than it may have.
+func (r Reserving) Validate() error {
 	switch {
 	case r.Nodes == nil && (r.Count < 1 || r.Count > MaxReserved):
 		return fmt.Errorf(`a "count" of %d; want 1 to %d`, r.Count, MaxReserved)

@@ -46,9 +46,6 @@ var (
 	// ErrNoSequencer is returned when no sequencer has the name.
 	ErrNoSequencer = reason.New("unknown_sequencer", "there is no such sequencer; it has to be created")
 
-	// ErrNoReservation is returned when nothing of a sequencer is reserved for a purpose.
-	ErrNoReservation = reason.New("unknown_reservation", "there is no such reservation")
-
 	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
 	ErrAttachedAgain = reason.New("attached_again", "the sequencer was attached again while it was being detached")
 

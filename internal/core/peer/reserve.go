@@ -35,7 +35,7 @@ func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserv
 	q, _ = m.Value().Sequencer(sequencer)
 	made := q.Reservation(r.For)
 	if made == nil || q.Created() != c.Created {
-		return nil, time.Time{}, fmt.Errorf("%w: it was released meanwhile", ErrNoReservation)
+		return nil, time.Time{}, &RefusedError{c, "it was released meanwhile"}
 	}
 	from, err := m.fenceOff(ctx, sequencer, q, made)
 	return made, from, err
@@ -64,20 +64,18 @@ func fenceName(r *cluster.Reservation) string { return fmt.Sprint(r.Since) }
 // Release ends a reservation. Whatever had the node IDs has stopped, and has made IDs of instants before used only; the
 // next owner of each begins there.
 //
-// ErrNoReservation is returned when nothing is reserved for the purpose, and an error when used is beyond the time of
-// the layout. The other errors are those of Drain; after these another Release goes on.
+// A *RefusedError is also returned when nothing is reserved for the purpose, and when used is beyond the time of the
+// layout. The other errors are those of Drain; after these another Release goes on.
 func (m *Member) Release(ctx context.Context, sequencer, purpose string, used time.Time) error {
-	return m.endReservation(ctx, sequencer, purpose, func(cluster.Sequencer, *cluster.Reservation) (time.Time, error) {
-		return used, nil
-	})
+	return m.endReservation(ctx, sequencer, purpose,
+		func(cluster.Sequencer, *cluster.Reservation) (time.Time, error) { return used, nil })
 }
 
-// ReleaseAfter is Release where the greatest ID that was made is known. An error is returned when that is not an ID of
-// the reservation.
+// ReleaseAfter is Release where the greatest ID that was made is known. A *RefusedError is also returned when that is
+// not an ID of the reservation.
 func (m *Member) ReleaseAfter(ctx context.Context, sequencer, purpose string, greatest firn.ID) error {
-	return m.endReservation(ctx, sequencer, purpose, func(q cluster.Sequencer, r *cluster.Reservation) (time.Time, error) {
-		return q.UsedUntil(r, greatest)
-	})
+	return m.endReservation(ctx, sequencer, purpose,
+		func(q cluster.Sequencer, r *cluster.Reservation) (time.Time, error) { return q.UsedUntil(r, greatest) })
 }
 
 func (m *Member) endReservation(ctx context.Context, sequencer, purpose string,
@@ -87,25 +85,25 @@ func (m *Member) endReservation(ctx context.Context, sequencer, purpose string,
 	if err != nil {
 		return err
 	}
+	c := cluster.Release{Sequencer: sequencer, Created: q.Created(), For: purpose}
 	r := q.Reservation(purpose)
 	if r == nil {
-		return fmt.Errorf("%w: %q of %q", ErrNoReservation, purpose, sequencer)
+		return &RefusedError{c, fmt.Sprintf("nothing of %q is reserved for %q", sequencer, purpose)}
 	}
 	used, err := until(q, r)
-	if end := q.Definition().IDLayout().Lifetime(); err == nil && used.After(end) {
-		err = fmt.Errorf("used until %s; want at most %s, when the layout's time ends", used.UTC().Format(time.RFC3339),
-			end.UTC().Format(time.RFC3339))
+	if err != nil {
+		return &RefusedError{c, err.Error()}
+	}
+	if end := q.Definition().IDLayout().Lifetime(); used.After(end) {
+		return &RefusedError{c, fmt.Sprintf("it was used until %s; want at most %s, when the layout's time ends",
+			used.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))}
 	}
 	for _, node := range r.Nodes {
-		if err != nil {
+		if err := fence.Free(ctx, m.store, fencePrefix(sequencer), node, fenceName(r), used); err != nil {
 			return err
 		}
-		err = fence.Free(ctx, m.store, fencePrefix(sequencer), node, fenceName(r), used)
 	}
-	if err != nil {
-		return err
-	}
-	return m.orderFor(ctx, cluster.Release{Sequencer: sequencer, Created: q.Created(), For: purpose}, sequencer)
+	return m.orderFor(ctx, c, sequencer)
 }
 
 // lostReservations is what was reserved of a sequencer before the store lost data.

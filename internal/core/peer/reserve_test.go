@@ -84,7 +84,7 @@ func TestNobodyGetsAReservedNodeID(t *testing.T) {
 		if at, atErr := s.layout.Time(id); err != nil || atErr != nil || at.Before(used) {
 			t.Errorf("after the release: %v of %v, %v; want %v or later", id, at, err, used)
 		}
-		if err := m.Release(ctx, "orders", "warehouse", used); !errors.Is(err, ErrNoReservation) {
+		if err := m.Release(ctx, "orders", "warehouse", used); !errors.As(err, new(*RefusedError)) {
 			t.Errorf("released again: %v", err)
 		}
 		if err := m.Destroy(ctx, "orders"); err != nil {

@@ -46,6 +46,15 @@ func Words(c cluster.Command) string {
 		return fmt.Sprintf("%s is no longer drained from %s", console.Shown(c.Member), c.Sequencer)
 	case cluster.Move:
 		return fmt.Sprintf("node ID %d of %s moves to %s", c.Node, c.Sequencer, console.Shown(c.To))
+	case cluster.Reserve:
+		if c.Nodes == nil {
+			return fmt.Sprintf("%s of %s are reserved for %s", console.Plural(c.Count, "node ID"), c.Sequencer,
+				console.Shown(c.For))
+		}
+		return fmt.Sprintf("node IDs %s of %s are reserved for %s", console.Stretches(c.Nodes), c.Sequencer,
+			console.Shown(c.For))
+	case cluster.Release:
+		return fmt.Sprintf("the node IDs of %s that were reserved for %s are released", c.Sequencer, console.Shown(c.For))
 	case cluster.Allocate:
 		return fmt.Sprintf("node IDs of %s are for %v now", c.Sequencer, c.Allocation)
 	case cluster.SetPolicy:

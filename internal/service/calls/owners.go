@@ -17,7 +17,7 @@ import (
 const MaxOwners = 4096
 
 // Owners has the owners of a sequencer's node IDs, as JSON: of those that are granted to a member or were ever
-// used.
+// used, or are reserved.
 type Owners struct {
 	Sequencer string        `json:"sequencer"`
 	UnixMS    int64         `json:"unix_ms"` // when this was read, by the answering server's clock
@@ -29,13 +29,14 @@ type Owners struct {
 // without a Member was revoked, and makes IDs up to its horizon.
 type OwnerStatus struct {
 	Node       int64      `json:"node"`
-	Member     string     `json:"member,omitempty"`     // the member to which the log grants it
-	Live       bool       `json:"live"`                 // the store has an owner
-	Owner      string     `json:"owner,omitempty"`      // the owner's process
-	Since      *time.Time `json:"since,omitempty"`      // since when, by the owner's clock
-	Horizon    *time.Time `json:"horizon,omitempty"`    // its IDs are below this; absent: never used
-	HorizonMS  *int64     `json:"horizon_ms,omitempty"` // the same, in Unix milliseconds
-	Unreadable bool       `json:"unreadable,omitempty"` // the horizon can't be read
+	Member     string     `json:"member,omitempty"`       // the member to which the log grants it
+	Live       bool       `json:"live"`                   // the store has an owner
+	Owner      string     `json:"owner,omitempty"`        // the owner's process
+	For        string     `json:"reserved_for,omitempty"` // what it is reserved for
+	Since      *time.Time `json:"since,omitempty"`        // since when, by the owner's clock
+	Horizon    *time.Time `json:"horizon,omitempty"`      // its IDs are below this; absent: never used
+	HorizonMS  *int64     `json:"horizon_ms,omitempty"`   // the same, in Unix milliseconds
+	Unreadable bool       `json:"unreadable,omitempty"`   // the horizon can't be read
 }
 
 // Owners returns the owners and horizons of at most limit node IDs of a sequencer, 1 to MaxOwners, beginning at
@@ -71,6 +72,11 @@ func statuses(q cluster.Sequencer, owners []peer.Owner, from int64) []OwnerStatu
 	known := map[int64]OwnerStatus{}
 	for node, holder := range q.Nodes() {
 		known[node] = OwnerStatus{Node: node, Member: holder}
+	}
+	for r := range q.Reservations() {
+		for _, node := range r.Nodes {
+			known[node] = OwnerStatus{Node: node, For: r.For}
+		}
 	}
 	for _, o := range owners {
 		n := known[o.Node]

@@ -25,12 +25,14 @@ type StatusSequencer struct {
 	Rate       float64            `json:"rate,omitzero"`     // IDs per second and node
 	Nodes      map[int64]string   `json:"nodes,omitzero"`    // the member that has each node ID
 	Waiting    []string           `json:"waiting,omitzero"`  // members waiting for a node ID, in order
-	Free       *int64             `json:"free,omitempty"`    // number of node IDs that no member has
+	Free       *int64             `json:"free,omitempty"`    // number of node IDs that a member can get
 	// in force; that of the definition is what it was created with
 	Allocation *cluster.Allocation `json:"allocation,omitempty"`
 	// percent of the members by the policy, 0: the rest; nil: the policy does not name it
 	Share   *int64   `json:"share,omitempty"`
 	Drained []string `json:"drained,omitzero"` // members that may not attach
+	// node IDs that no member gets, in the order of their purposes
+	Reservations []Reservation `json:"reservations,omitempty"`
 	// IDs per second that callers got lately, of all nodes whose pulse is fresh; nil: unknown
 	Given *float64 `json:"given_rate,omitempty"`
 	// how far a counter is; nil: it is none, or was not read
@@ -121,6 +123,9 @@ func describe(shares map[string]int64, name string, q cluster.Sequencer) StatusS
 	described.Rate = d.IDLayout().Rate()
 	described.Nodes, described.Waiting = maps.Collect(q.Nodes()), q.Waiting()
 	described.Drained = slices.AppendSeq([]string{}, q.DrainedMembers())
+	for r := range q.Reservations() {
+		described.Reservations = append(described.Reservations, reservationOf(r))
+	}
 	if share, ok := shares[name]; ok {
 		described.Share = &share
 	}

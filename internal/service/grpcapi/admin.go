@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/service/calls"
@@ -110,6 +111,39 @@ func (a *admin) MoveNode(ctx context.Context, r *firnv1.MoveNodeRequest) (*firnv
 		return nil, err
 	}
 	return &firnv1.MoveNodeResponse{Member: p.Member, Sequencer: sequencerMessage(p.StatusSequencer)}, nil
+}
+
+func (a *admin) ReserveNodes(ctx context.Context, r *firnv1.ReserveNodesRequest) (*firnv1.ReserveNodesResponse,
+	error,
+) {
+	made, err := a.service.Reserve(origin(ctx).In(ctx), callerOf(ctx), r.GetName(),
+		cluster.Reserving{For: r.GetFor(), Count: r.GetCount(), Nodes: r.GetNodes()})
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.ReserveNodesResponse{
+		Reservation: reservationMessage(made.Reservation), From: timestamppb.New(made.From),
+	}, nil
+}
+
+func (a *admin) ReleaseNodes(ctx context.Context, r *firnv1.ReleaseNodesRequest) (*firnv1.ReleaseNodesResponse,
+	error,
+) {
+	var used calls.Used
+	switch by := r.GetUsed().(type) {
+	case *firnv1.ReleaseNodesRequest_Greatest:
+		used.Greatest = new(firn.ID(by.Greatest))
+	case *firnv1.ReleaseNodesRequest_UsedUntil:
+		if err := by.UsedUntil.CheckValid(); err != nil {
+			return nil, calls.Input(err)
+		}
+		used.Until = new(by.UsedUntil.AsTime())
+	}
+	q, err := a.service.Release(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), r.GetFor(), used)
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.ReleaseNodesResponse{Sequencer: sequencerMessage(q)}, nil
 }
 
 func (a *admin) ResumeCounter(ctx context.Context, r *firnv1.ResumeCounterRequest) (*firnv1.ResumeCounterResponse,

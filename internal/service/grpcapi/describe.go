@@ -46,7 +46,14 @@ func sequencerMessage(q calls.StatusSequencer) *firnv1.Sequencer {
 	if q.Count != nil {
 		m.Count = &firnv1.Count{Reserved: int64(q.Count.Reserved), Lost: q.Count.Lost}
 	}
+	for _, r := range q.Reservations {
+		m.Reservations = append(m.Reservations, reservationMessage(r))
+	}
 	return m
+}
+
+func reservationMessage(r calls.Reservation) *firnv1.Reservation {
+	return &firnv1.Reservation{For: r.For, Nodes: r.Nodes, Since: instantMessage(r.Since)}
 }
 
 func sequencerMessages(all []calls.StatusSequencer) []*firnv1.Sequencer {

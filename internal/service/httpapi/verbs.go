@@ -21,6 +21,19 @@ type Move struct {
 	To   string `json:"to"`
 }
 
+// Reserve says which node IDs no member gets, see cluster.Reserving.
+type Reserve struct {
+	For   string  `json:"for"`
+	Count int64   `json:"count,omitempty"`
+	Nodes []int64 `json:"nodes,omitempty"`
+}
+
+// Release says of which reservation members get the node IDs again.
+type Release struct {
+	For string `json:"for"`
+	calls.Used
+}
+
 // NewPolicy has the shares of a policy.
 type NewPolicy struct {
 	Shares []cluster.Share `json:"shares"`
@@ -41,6 +54,8 @@ func (h *Handler) serveVerbs() {
 	h.post(one+"/drain", bare(omit, h.placeMember(h.service.DrainMember)))
 	h.post(one+"/undrain", bare(omit, h.placeMember(h.service.UndrainMember)))
 	h.post(one+"/move", bare(omit, h.move))
+	h.post(one+"/reserve", bare(omit, h.reserve))
+	h.post(one+"/release", bare(omit, h.release))
 	h.post(one+"/resume", bare(omit, h.resumeCounter))
 	h.handle(one+"/allocation", map[string]http.HandlerFunc{http.MethodPut: h.admit(bare(omit, h.allocate))})
 	h.handle("/api/v1/cluster/policy", map[string]http.HandlerFunc{
@@ -114,6 +129,23 @@ func (h *Handler) move(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	}
 	placed, err := h.service.MoveNode(Origin(r).In(r.Context()), who, sequencerOf(r), *body.Node, body.To)
 	h.answer(w, r, placed, err)
+}
+
+func (h *Handler) reserve(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Reserve
+	if readBody(w, r, &body, "for, count or nodes") {
+		reserved, err := h.service.Reserve(Origin(r).In(r.Context()), who, sequencerOf(r),
+			cluster.Reserving{For: body.For, Count: body.Count, Nodes: body.Nodes})
+		h.answer(w, r, reserved, err)
+	}
+}
+
+func (h *Handler) release(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Release
+	if readBody(w, r, &body, "for, greatest or used_until") {
+		q, err := h.service.Release(Origin(r).In(r.Context()), who, sequencerOf(r), body.For, body.Used)
+		h.answer(w, r, q, err)
+	}
 }
 
 // Resumption is the body of POST /api/v1/sequencers/{name}/resume.
