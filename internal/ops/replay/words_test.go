@@ -52,6 +52,18 @@ func TestWords(t *testing.T) {
 			cluster.SetPolicy{Shares: []cluster.Share{{Sequencer: "a", Percent: 75}, {Sequencer: "b"}}},
 			"the policy is now 75% of the members for a, the rest for b",
 		},
+		{
+			cluster.Reserve{Sequencer: "orders", Reserving: cluster.Reserving{For: "imports", Count: 2}},
+			"2 node IDs of orders are reserved for imports",
+		},
+		{
+			cluster.Reserve{Sequencer: "orders", Reserving: cluster.Reserving{For: "imports", Nodes: []int64{3, 5, 6}}},
+			"node IDs 3, 5..6 of orders are reserved for imports",
+		},
+		{
+			cluster.Release{Sequencer: "orders", For: "imports"},
+			"the node IDs of orders that were reserved for imports are released",
+		},
 		{cluster.SetPolicy{}, "the policy ends: members serve the sequencers that they attach to"},
 	} {
 		if got := replay.Words(c.command); got != c.want {

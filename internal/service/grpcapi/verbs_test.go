@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn/api/firnv1"
 )
@@ -99,6 +100,32 @@ func TestVerbs(t *testing.T) {
 			!proto.Equal(q.GetDefinition().GetAllocation(), &firnv1.Allocation{}) {
 			t.Errorf("SetAllocation to %v: %v, %v", tt.to, allocated, err)
 		}
+	}
+
+	for range 2 {
+		reserved, err := a.admin.ReserveNodes(ctx, &firnv1.ReserveNodesRequest{Name: "orders", For: "imports", Count: 1})
+		if r := reserved.GetReservation(); err != nil || r.GetFor() != "imports" || len(r.GetNodes()) != 1 ||
+			r.GetSince() == nil || reserved.GetFrom() == nil {
+			t.Fatalf("ReserveNodes: %v, %v", reserved, err)
+		}
+	}
+	_, err = a.admin.ReleaseNodes(ctx, &firnv1.ReleaseNodesRequest{Name: "orders", For: "imports"})
+	wants(t, "ReleaseNodes without a use", err,
+		refusal{code: codes.InvalidArgument, reason: "bad_request", says: "either the greatest ID"})
+	_, err = a.admin.ReleaseNodes(ctx, &firnv1.ReleaseNodesRequest{
+		Name: "orders", For: "imports", Used: &firnv1.ReleaseNodesRequest_Greatest{Greatest: 0},
+	})
+	wants(t, "ReleaseNodes after an ID of another node ID", err,
+		refusal{code: codes.FailedPrecondition, reason: "refused", says: "which are reserved for"})
+	shown, err := b.admin.GetSequencer(ctx, &firnv1.GetSequencerRequest{Name: "orders"})
+	if err != nil || len(shown.GetSequencer().GetReservations()) != 1 || shown.GetSequencer().GetFree() != 1 {
+		t.Errorf("GetSequencer with a reservation: %v, %v", shown, err)
+	}
+	released, err := a.admin.ReleaseNodes(ctx, &firnv1.ReleaseNodesRequest{
+		Name: "orders", For: "imports", Used: &firnv1.ReleaseNodesRequest_UsedUntil{UsedUntil: timestamppb.Now()},
+	})
+	if err != nil || len(released.GetSequencer().GetReservations()) != 0 || released.GetSequencer().GetFree() != 2 {
+		t.Errorf("ReleaseNodes: %v, %v", released, err)
 	}
 
 	shares := []*firnv1.Share{{Sequencer: "default"}, {Sequencer: "orders", Percent: 50}}

@@ -170,6 +170,16 @@ var goodCalls = []anExchange{
 	{target: "GET /api/v1/cluster/value", status: 200},
 	{target: "POST " + ordersPath + "/undrain", body: `{"member":"b"}`, status: 200},
 	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"percent","percent":50}`, status: 200},
+	{target: "POST " + ordersPath + "/reserve", body: `{"for":"warehouse database","count":1}`, status: 200},
+	{target: "GET " + ordersPath, status: 200},
+	{target: "GET " + ordersPath + "/nodes", status: 200},
+	{target: "GET /api/v1/cluster/value", status: 200},
+	{target: "DELETE " + ordersPath, status: 409, code: "refused"},
+	{target: "POST " + ordersPath + "/release", body: `{"for":"another","used_until":"2026-11-28T12:00:00Z"}`, status: 409, code: "refused"},
+	{
+		target: "POST " + ordersPath + "/release", status: 200,
+		body: `{"for":"warehouse database","used_until":"1999-01-01T00:00:00Z"}`,
+	},
 	{
 		target: "PUT /api/v1/cluster/policy",
 		body:   `{"shares":[{"sequencer":"orders","percent":75},{"sequencer":"default"}]}`, status: 200,
@@ -390,6 +400,26 @@ var badCalls = []anExchange{
 		code: "too_large",
 	},
 	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"all"}`, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/reserve", body: aReserve, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/release", body: aRelease, status: 404, code: "unknown_sequencer"},
+	{
+		target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"x","count":0}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"x","nodes":[1024]}`, status: 409, code: "refused"},
+	{
+		target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"` + strings.Repeat("a", 64<<10) + `"}`,
+		status: 413, code: "too_large", undocumented: true,
+	},
+	{target: "POST /api/v1/sequencers/default/release", body: `{"for":"x"}`, status: 400, code: "bad_request"},
+	{
+		target: "POST /api/v1/sequencers/default/release", body: `{"for":"x","greatest":"1","used_until":"2026-11-28T12:00:00Z"}`,
+		status: 400, code: "bad_request",
+	},
+	{
+		target: "POST /api/v1/sequencers/default/release", body: `{"for":"` + strings.Repeat("a", 64<<10) + `"}`,
+		status: 413, code: "too_large", undocumented: true,
+	},
 	{target: "GET " + ordersPath, status: 404, code: "unknown_sequencer"},
 	{target: "DELETE " + ordersPath, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/id", status: 404, code: "unknown_sequencer"},
@@ -448,7 +478,14 @@ var bodies = map[string]string{
 	"POST " + ordersPath + "/move":    `{"node":0,"to":"a"}`, "PUT " + ordersPath + "/allocation": `{"kind":"all"}`,
 	"PUT /api/v1/cluster/policy":     `{"shares":[{"sequencer":"orders"}]}`,
 	"POST " + ordersPath + "/resume": `{"after":7}`,
+
+	"POST " + ordersPath + "/reserve": aReserve, "POST " + ordersPath + "/release": aRelease,
 }
+
+const (
+	aReserve = `{"for":"warehouse database","count":2}`
+	aRelease = `{"for":"warehouse database","greatest":"1"}`
+)
 
 // failingCalls are those that need the member, and those that need the cluster.
 var (
@@ -458,7 +495,7 @@ var (
 		"POST " + ordersPath + "/drain", "POST " + ordersPath + "/undrain", "POST " + ordersPath + "/move",
 		"PUT /api/v1/cluster/policy",
 		"PUT " + ordersPath + "/allocation", "POST /api/v1/cluster/expel", "POST /api/v1/cluster/skip",
-		"POST " + ordersPath + "/resume",
+		"POST " + ordersPath + "/resume", "POST " + ordersPath + "/reserve", "POST " + ordersPath + "/release",
 	}
 
 	failingQuorumCalls = []string{

@@ -109,6 +109,8 @@ type rules struct {
 	Allocation *cluster.Allocation `json:"allocation"`
 	Share      *int64              `json:"share,omitempty"` // nil: the policy does not name it
 	Drained    []string            `json:"drained"`
+
+	Reservations []calls.Reservation `json:"reservations,omitempty"`
 }
 
 // quiet returns the quorum without what changes all the time and nobody looks at.
@@ -228,7 +230,7 @@ func sceneOf(status calls.Status, asked bool, notReady error) *scene {
 		for node, holder := range q.Nodes {
 			nodes[strconv.FormatInt(node, 10)] = holder
 		}
-		about["nodes"], about["waiting"], about["rules"] = nodes, q.Waiting, rules{q.Allocation, q.Share, q.Drained}
+		about["nodes"], about["waiting"], about["rules"] = nodes, q.Waiting, rules{q.Allocation, q.Share, q.Drained, q.Reservations}
 	}
 	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries}
 	if notReady != nil {

@@ -163,6 +163,22 @@ func TestVerbsOfSequencers(t *testing.T) {
 	p.waitFor(`text("#member .chips").includes("default · ` + fmt.Sprint(moved) + `")`)
 	p.cell(moved, "held by "+a)
 
+	p.verb("#sheet", "reserve", "Reserve node IDs")
+	p.enter("#sure-count", "5000"+kb.Enter)
+	p.wait(`$("#sure").open`, "true") // without a purpose
+	p.enter("#sure-for", "warehouse"+kb.Enter)
+	refused("5000")
+	p.enter("#sure-count", "2"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.waitFor(`text("#sheet .facts").includes("for warehouse since 20")`)
+	p.waitFor(`text("#sheet .facts").includes("free1\u202f019")`)
+	p.verb("#sheet", "release", "Release node IDs")
+	p.enter("#sure-confirm", "default"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.waitFor(`text("#sheet .facts").includes("free1\u202f021")`)
+	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith(` +
+		`"the node IDs of default that were reserved for warehouse are released"))`)
+
 	p.verb("#sheet", "allocate", "Change the allocation")
 	p.js(`($("#sure-kind").value = "percent")`)
 	p.enter("#sure-much", "500"+kb.Enter)

@@ -7,7 +7,7 @@ export class Model {
     this.facts = { member: "", position: 0, entries: 0, not_ready: "" }; // and store: {as_of, answered, why} while it does not answer
     this.members = new Map(); // id: {watches, joined, state, fresh, owner, as_of, version, addresses, since, why}
     this.joins = new Map(); // id: {target, phase, and as of a member}
-    this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, rules: {allocation, share, drained}}
+    this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, rules: {allocation, share, drained, reservations}}
     this.vitals = new Map(); // id: {rate, given, offset, left, rtt}, rounded
     this.gave = new Map(); // id: when it was last known to give IDs, in milliseconds
     this.problems = []; // {level, kind, effect, since, cause, do, link, detail, members}, worst first
@@ -203,7 +203,7 @@ export function pastOf(at, answer, live, entries) {
     const now = live.sequencers.get(name);
     const definition = created?.args.definition ?? now?.definition;
     const capacity = isClaimed({ definition }) ? 0 : definition ? power(definition.nodes) : power(Math.max(0, ...nodes.keys()) + 1);
-    m.sequencers.set(name, { name, definition, capacity, created: created?.position ?? now?.created, nodes, waiting: q.waiting });
+    m.sequencers.set(name, { name, definition, capacity, created: created?.position ?? now?.created, nodes, waiting: q.waiting, reservations: Object.entries(q.reserved ?? {}).map(([purpose, those]) => ({ for: purpose, nodes: those })) });
   }
   return m;
 }

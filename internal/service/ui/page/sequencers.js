@@ -2,7 +2,7 @@
 
 import { $, h, say, set, once, whenSeen, whenSized } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { clock, number, plural, rate, span, inJavaScript, isClaimed, layoutOf, who, whomOf } from "./words.js";
+import { clock, inJavaScript, isClaimed, layoutOf, number, plural, rate, reservationsOf, span, stretches, who, whomOf } from "./words.js";
 import { clusterVerbs, sequencerVerbs } from "./verbs.js";
 import * as grid from "./grid.js";
 
@@ -221,7 +221,7 @@ export class Sequencers {
     const counter = isClaimed(q);
     const { definition: d = {} } = q;
     const facts = counter ? [["after", d.after ?? "0"]]
-      : [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["waiting", number(q.waiting.length)]];
+      : [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size - reservationsOf(q).reduce((n, r) => n + r.nodes.length, 0))], ["waiting", number(q.waiting.length)]];
     if (d.kind) facts.unshift(["kind", d.kind]);
     if (d.dated) facts.push(["dated", `${d.dated} in ${d.zone ?? "UTC"}, then ${plural(d.digits, "digit", "digits")}`]);
     else if (d.kind) facts.push(["max", d.max ?? "9223372036854775807"]);
@@ -235,6 +235,7 @@ export class Sequencers {
     }
     if (q.rules?.share !== undefined) facts.push(["policy", q.rules.share ? `${q.rules.share} % of the members` : "the rest of the members"]);
     if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(who).join(", ")]);
+    for (const r of reservationsOf(q)) facts.push(["reserved", `${stretches(r.nodes)} for ${r.for}${r.since ? ` since ${r.since.slice(0, 10)}` : ""}`]);
     if (q.definition?.prefix) facts.push(["prefix", q.definition.prefix]);
     if (q.definition?.scattered) facts.push(["scattered", "IDs do not sort by time"]);
     if (q.definition?.random_start) facts.push(["start", "each tick begins at a random number"]);

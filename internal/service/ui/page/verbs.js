@@ -2,7 +2,7 @@
 
 import { $, h, say } from "./dom.js";
 import { ask, sequencerPath } from "./ask.js";
-import { inJavaScript, isClaimed, layoutOf, number, plural, rate, short, who, whomOf } from "./words.js";
+import { inJavaScript, isClaimed, layoutOf, number, plural, rate, reservationsOf, short, stretches, who, whomOf } from "./words.js";
 
 const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
 const allocation = (now) => [
@@ -78,6 +78,19 @@ const forSequencer = {
     fields: allocation(q.rules?.allocation ?? q.definition?.allocation),
     call: (v) => ["PUT", sequencerPath(q.name, "/allocation"), allocationOf(v)],
   })],
+  reserve: ["Reserve node IDs", ({ q }) => ({
+    says: `No member gets the node IDs of ${q.name} until they are released: something else uses them, such as a database that makes IDs. The highest that were never used are reserved; firn sequencer reserve says from when on they may be used.`,
+    fields: [
+      { name: "for", label: "For" },
+      { name: "count", label: "How many", type: "number", min: 1, value: 1 },
+    ],
+    call: (v) => ["POST", sequencerPath(q.name, "/reserve"), { for: v.for, count: Number(v.count) }],
+  })],
+  release: ["Release node IDs", ({ q }) => ({
+    says: reservationsOf(q).length === 0 ? `No node ID of ${q.name} is reserved.` : "Whatever used the node IDs has stopped for good, and its clock was not ahead of this one's. Members get them again.",
+    fields: [{ name: "for", label: "For", options: reservationsOf(q).map((r) => [r.for, `${r.for}: ${stretches(r.nodes)}`]) }, type(q.name)],
+    call: (v) => ["POST", sequencerPath(q.name, "/release"), { for: v.for, used_until: new Date().toISOString() }],
+  }), "bad"],
   destroy: ["Destroy", ({ q, model }) => ({
     says: `${holders(q, model)} ${traffic(q.given, q.gave, q.name)} All nodes stop giving IDs of ${q.name}, for ever. One of the same name that is created later gives none of its IDs again.`,
     fields: [type(q.name)], call: () => ["DELETE", sequencerPath(q.name)],

@@ -116,6 +116,20 @@ function forWhom(allocation) {
   return "all members";
 }
 
+// stretches writes rising numbers, such as 3, 5..7.
+export function stretches(numbers) {
+  const all = [];
+  for (const n of numbers) {
+    const last = all.at(-1);
+    if (last && last[1] + 1 === n) last[1] = n;
+    else all.push([n, n]);
+  }
+  return all.map(([from, to]) => (from === to ? `${from}` : `${from}..${to}`)).join(", ");
+}
+
+// reservationsOf are the node IDs of a sequencer that no member gets.
+export const reservationsOf = (q) => q.rules?.reservations ?? q.reservations ?? [];
+
 // whomOf is whom a sequencer is allocated to.
 export const whomOf = (q) => forWhom(q.rules?.allocation ?? q.definition?.allocation);
 
@@ -157,6 +171,8 @@ const say = {
   undrain: (a) => [who(a.member), ` may hold node IDs of ${a.sequencer} again`],
   move: (a) => [`node ID ${a.node} of ${a.sequencer} is to move to `, who(a.to)],
   allocate: (a) => [a.sequencer, ` is allocated to ${forWhom(a.allocation)}`],
+  reserve: (a) => [`${a.nodes ? `node IDs ${stretches(a.nodes)}` : plural(a.count, "node ID", "node IDs")} of ${a.sequencer} are reserved for ${a.for}`],
+  release: (a) => [`the node IDs of ${a.sequencer} that were reserved for ${a.for} are released`],
   "set-policy": (a) => [a.shares.length ? `the cluster is shared: ${a.shares.map((s) => `${s.percent ? `${s.percent} %` : "the rest"} for ${s.sequencer}`).join(", ")}` : "the policy is removed"],
   decline: (a) => [who(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
 };
