@@ -2665,7 +2665,7 @@ type Reservation struct {
 	For string `protobuf:"bytes,1,opt,name=for,proto3" json:"for,omitempty"`
 	// The node IDs, rising.
 	Nodes []int64 `protobuf:"varint,2,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
-	// When it was asked for. Absent: unknown.
+	// When it was asked for, by the clock of the server that was asked.
 	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -204,11 +204,8 @@ func nodesText(s calls.StatusSequencer) string {
 // reservationLines says which node IDs are reserved.
 func reservationLines(s calls.StatusSequencer) (lines [][2]string) {
 	for _, r := range s.Reservations {
-		text := fmt.Sprintf("%s for %s", console.Stretches(r.Nodes), console.Shown(r.For))
-		if r.Since != nil {
-			text += " since " + moment(*r.Since)
-		}
-		lines = append(lines, [2]string{"reserved", text})
+		lines = append(lines, [2]string{"reserved", fmt.Sprintf("%s for %s since %s", console.Stretches(r.Nodes),
+			console.Shown(r.For), moment(r.Since))})
 	}
 	return lines
 }

@@ -92,7 +92,7 @@ func (r Reserving) Validate() error {
 		return errors.New(`"count" beside "nodes"; want one of the two`)
 	case r.Nodes != nil && !areNodes(r.Nodes):
 		return fmt.Errorf(`"nodes" is %.120s; want 1 to %d rising node IDs`, fmt.Sprint(r.Nodes), MaxReserved)
-	case r.At < 0:
+	case r.At < 0 || r.At > 253402300799999: // 9999-12-31
 		return fmt.Errorf(`"at" is %d; want Unix milliseconds, or 0 for unknown`, r.At)
 	}
 	return checkPurpose(r.For)

@@ -12,9 +12,9 @@ import (
 
 // Reservation is node IDs of a sequencer that no member gets, as JSON.
 type Reservation struct {
-	For   string     `json:"for"`             // what uses them
-	Nodes []int64    `json:"nodes"`           // rising
-	Since *time.Time `json:"since,omitempty"` // when it was asked for; nil: unknown
+	For   string    `json:"for"`   // what uses them
+	Nodes []int64   `json:"nodes"` // rising
+	Since time.Time `json:"since"` // when it was asked for, by the clock of the member that was asked
 }
 
 // Reserved is the answer to Reserve: the node IDs may be used from the instant From on.
@@ -24,11 +24,7 @@ type Reserved struct {
 }
 
 func reservationOf(r *cluster.Reservation) Reservation {
-	one := Reservation{For: r.For, Nodes: r.Nodes}
-	if r.At != 0 {
-		one.Since = new(time.UnixMilli(r.At).UTC())
-	}
-	return one
+	return Reservation{r.For, r.Nodes, time.UnixMilli(r.At).UTC()}
 }
 
 // Reserve keeps node IDs of a sequencer for something else than members. Another call for the same purpose returns the

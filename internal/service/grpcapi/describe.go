@@ -53,7 +53,7 @@ func sequencerMessage(q calls.StatusSequencer) *firnv1.Sequencer {
 }
 
 func reservationMessage(r calls.Reservation) *firnv1.Reservation {
-	return &firnv1.Reservation{For: r.For, Nodes: r.Nodes, Since: instantMessage(r.Since)}
+	return &firnv1.Reservation{For: r.For, Nodes: r.Nodes, Since: instantMessage(&r.Since)}
 }
 
 func sequencerMessages(all []calls.StatusSequencer) []*firnv1.Sequencer {

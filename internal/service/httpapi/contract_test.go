@@ -164,7 +164,7 @@ func (e exchange) changed(t *testing.T) map[string]exchange {
 // optional tells whether a field may be absent from an answer.
 func optional(e exchange, name string) bool {
 	switch name {
-	case "warnings", "why", "message", "quorum", "share", "owner", "never_held", "count":
+	case "warnings", "why", "message", "quorum", "share", "owner", "never_held", "count", "reservations":
 		return true
 	case "nodes":
 		return e.path == "/api/v1/cluster"

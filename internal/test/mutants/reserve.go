@@ -1,0 +1,62 @@
+package main
+
+const ofReservations = "Reserv|Release|Free"
+
+// reservations are faults by which a node ID that is reserved is used by a member, too.
+var reservations = []mutant{
+	{
+		"a reserved node ID can be claimed", "internal/core/fence/reserve.go",
+		"reportedValue(endOfTime, operation", "reportedValue(v.Horizon, operation",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a reservation does not look who has changed the node ID", "internal/core/fence/reserve.go",
+		"Key: reportedKey(prefix, node), Version: v.Reported}", "Key: \"none\"}",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"the owner of a reserved node ID can go on", "internal/core/fence/reserve.go",
+		"if v.Live != 0 {", "if false {",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a reservation begins where the time of all begins", "internal/core/fence/reserve.go",
+		"from = time.UnixMilli(v.Horizon)", "from = time.UnixMilli(0)",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"what is freed is used again from where the member before stopped", "internal/core/fence/reserve.go",
+		"max(floor, roundUp(end))", "floor",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"what is freed is used again from before the member before stopped", "internal/core/fence/reserve.go",
+		"max(floor, roundUp(end))", "roundUp(end)",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"another generation reserves", "internal/core/fence/reserve.go",
+		"t.If = slices.Clone(guards)", "t.If = slices.Clone(guards[:0])",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a member is told before the fence is there", "internal/core/peer/reserve.go",
+		"from, err := m.fenceOff(ctx, sequencer, q, made)", "from, err := time.Time{}, error(nil)",
+		"./internal/core/peer", ofReservations,
+	},
+	{
+		"a loss of data ends reservations", "internal/core/peer/rollback.go",
+		"	p.keepReservations()\n", "",
+		"./internal/core/peer", ofReservations,
+	},
+	{
+		"a reserved node ID is moved", "internal/core/cluster/sequencer.go",
+		"case s.ReservedFor(c.Node) != nil:", "case false:",
+		"./internal/core/cluster", ofReservations,
+	},
+	{
+		"a sequencer with reserved node IDs is destroyed", "internal/core/cluster/sequencer.go",
+		"case s.reserved.len() > 0:", "case false:",
+		"./internal/core/cluster", ofReservations,
+	},
+}
