@@ -137,7 +137,7 @@ func TestSequencerTooSmallForRegions(t *testing.T) {
 			return one
 		}}
 		if err := o.ValidateFor("orders", cluster.Define(layout)); err == nil ||
-			!strings.Contains(err.Error(), "there are 256 to 383") {
+			!strings.Contains(err.Error(), "there are 256 to 383 in the region 2/8") {
 			t.Errorf("a node ID of another region is asked for: %v", err)
 		}
 	})

@@ -5,7 +5,7 @@ import "testing"
 // No content of a file makes the program panic.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
-		"node: 5", "etcd: [a:1, {b: c}]", "&a [*a]", "&a {node: *a}", "? [x]\n: y",
+		"node: 5", "etcd: [a:1, {b: c}]", "&a [*a]", "&a {node: *a}", "? [x]\n: y", "node: [7, orders=9]",
 		"--- !!binary x", "a: !!int b",
 	} {
 		f.Add(seed)
@@ -16,7 +16,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		for _, k := range keys {
-			for _, kind := range []string{KindBool, KindList, KindNumber, "duration"} {
+			for _, kind := range []string{KindBool, KindList, KindNumber, KindNumbers, "duration"} {
 				_, _ = k.text(kind)
 			}
 		}
