@@ -141,8 +141,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 
 	o.layout.add(c, flags)
 	setting.Repeated(setting.Add(flags, &o.Nodes, "node", setting.KindNumbers, "",
-		"use this node ID in the default sequencer, and in others those that\n"+
-			"are named, now or when they are created: 7,orders=9 (default: any\nfree one)", parseNodes))
+		"use this node ID in the default sequencer; 7,orders=9 also chooses\n"+
+			"one in the sequencer orders, which may be created later (default:\nany free one)", parseNodes))
 	setting.Add(flags, &o.Region, "region", "slice", "",
 		"use this share of every sequencer's node IDs, such as 2/8 (the\n"+
 			"third of eight), for a cluster that is one of several regions\n(default: all node IDs)", parseRegion)
