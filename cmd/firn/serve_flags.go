@@ -302,8 +302,8 @@ func parseNodes(text string) (map[string]int64, error) {
 		}
 		node, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || node < 0 {
-			return nil, fmt.Errorf("%.120q is not right; want a node ID from 0, such as 7, or orders=7 for the sequencer "+
-				"orders", item)
+			return nil, fmt.Errorf("%.120q is not right; want a node ID from 0, such as 7, or orders=7 for the "+
+				"sequencer orders", item)
 		}
 		if _, err := parseSequencer(name); err != nil {
 			return nil, err

@@ -107,7 +107,8 @@ func describe(n *yaml.Node) string {
 
 // YAML returns the value of a flag as in a config file.
 func YAML(kind, text string) (string, error) {
-	if kind == KindBool || kind == KindNumber || kind == KindShare || kind == KindNumbers && !strings.Contains(text, "=") {
+	alone := kind == KindNumbers && !strings.Contains(text, "=")
+	if kind == KindBool || kind == KindNumber || kind == KindShare || alone {
 		return text, nil
 	}
 	value := yaml.Node{}

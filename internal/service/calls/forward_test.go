@@ -361,8 +361,8 @@ func TestFailingCalls(t *testing.T) {
 	})
 }
 
-// A member that can have no node ID of a sequencer says so and asks another one, wherever the sequencer was created; and
-// it gets the node ID that it is to use, each time.
+// A member that can have no node ID of a sequencer says so and asks another one. Of a sequencer that another member
+// created it gets the node ID that it is to use, each time that it attaches.
 func TestChosenNodeIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := firn.Default
@@ -378,7 +378,9 @@ func TestChosenNodeIDs(t *testing.T) {
 				return peer.Vitals{Addresses: map[string]string{"http": url}}
 			}}
 			if chosen > 0 {
-				o.Nodes = func(string, cluster.Definition) *cluster.Range { return &cluster.Range{From: chosen, To: chosen} }
+				o.Nodes = func(string, cluster.Definition) *cluster.Range {
+					return &cluster.Range{From: chosen, To: chosen}
+				}
 			}
 			m, err := peer.Join(t.Context(), client, o)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 func TestChosen(t *testing.T) {
 	few, strict := cluster.Define(firn.Default), cluster.Define(firn.Default)
 	few.Nodes, strict.Order = 8, cluster.OrderStrict
+	counter := cluster.Definition{Kind: cluster.Counter}
 	create := func(d cluster.Definition) cluster.Command {
 		return cluster.CreateSequencer{Sequencer: "orders", Definition: d}
 	}
@@ -30,7 +31,7 @@ func TestChosen(t *testing.T) {
 		"it is absent":          {nil, []string{absent}},
 		"it fits":               {[]cluster.Command{create(cluster.Define(firn.Default))}, []string{absent}},
 		"it has fewer":          {[]cluster.Command{create(few)}, []string{absent, misfit}},
-		"it is a counter":       {[]cluster.Command{create(cluster.Definition{Kind: cluster.Counter})}, []string{absent, none}},
+		"it is a counter":       {[]cluster.Command{create(counter)}, []string{absent, none}},
 		"it is in strict order": {[]cluster.Command{create(strict)}, []string{absent, none}},
 		"it comes again": {
 			[]cluster.Command{create(few), cluster.DestroySequencer{Sequencer: "orders"}, create(few)},

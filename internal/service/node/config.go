@@ -143,13 +143,13 @@ func (c Config) validate() error {
 			return settingf("journal", "%w", err)
 		}
 	}
-	chosen := c.nodes(peer.DefaultSequencer, c.definition())
-	if chosen != nil && chosen.From >= c.Layout.NodeIDs() {
-		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, chosen.From)
+	node, chosen := c.Nodes[peer.DefaultSequencer]
+	if chosen && node >= c.Layout.NodeIDs() {
+		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, node)
 	}
 	if len(c.Nodes) > 0 && c.NodeIDs > 1 {
-		return settingf("node-ids",
-			"node chooses one node ID in a sequencer, and node-ids asks for %d; want one of the two settings", c.NodeIDs)
+		return settingf("node-ids", "node chooses one node ID in a sequencer, and node-ids asks for %d; want one of "+
+			"the two settings", c.NodeIDs)
 	}
 	if pace := c.pace(); pace.Least > pace.Most {
 		return settingf("block-least", "the blocks of counters are to last at least %v, and at most %v; want at most "+
@@ -159,8 +159,8 @@ func (c Config) validate() error {
 	if err != nil {
 		return settingf("region", "the region %v of the default sequencer: %w", c.Region, err)
 	}
-	if chosen != nil && !nodes.Holds(chosen.From) {
-		return settingf("node", "the region %v has node IDs %d to %d, not %d", c.Region, nodes.From, nodes.To, chosen.From)
+	if chosen && !nodes.Holds(node) {
+		return settingf("node", "the region %v has node IDs %d to %d, not %d", c.Region, nodes.From, nodes.To, node)
 	}
 	return c.memberOptions().ValidateFor(peer.DefaultSequencer, c.definition())
 }
