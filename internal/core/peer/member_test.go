@@ -916,6 +916,16 @@ func TestWishesAreValidated(t *testing.T) {
 	}
 }
 
+// TestWindowTooShortForTicks: a member with a short window can't take part where a tick is long, and others can.
+func TestWindowTooShortForTicks(t *testing.T) {
+	d := cluster.Define(layout)
+	d.Layout.Tick = time.Second
+	err := Options{Window: 2 * time.Second}.ValidateFor("orders", d)
+	if reason.Of(err) != "unfit" || !strings.Contains(err.Error(), "want at least 3s, three ticks of the layout") {
+		t.Errorf("three ticks in two: %v", err)
+	}
+}
+
 func TestSequencerRejects(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", func(c *setup) { c.Nodes = wish(0, 10) })
@@ -927,8 +937,9 @@ func TestSequencerRejects(t *testing.T) {
 			"Capital": good, "": good, "no-layout": {}, "slow": slow,
 			"small": small, "none": none,
 		} {
-			if _, err := a.mem.Load().EnsureSequencer(t.Context(), name, d); err == nil {
-				t.Errorf("%q: no error", name)
+			_, err := a.mem.Load().EnsureSequencer(t.Context(), name, d)
+			if unfit := name == "small"; err == nil || (reason.Of(err) == "unfit") != unfit {
+				t.Errorf("%q: %v, which says unfit, %v", name, err, unfit)
 			}
 		}
 	})

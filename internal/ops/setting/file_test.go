@@ -2,6 +2,16 @@ package setting
 
 import "testing"
 
+// A number stands in a file as one, and a list of numbers with names as a text that reads the same.
+func TestYAMLOfNumbers(t *testing.T) {
+	for text, want := range map[string]string{"7": "7", "7,orders=9": "7,orders=9", "0x=1": "0x=1"} {
+		made, err := YAML(KindNumbers, text)
+		if err != nil || made != want {
+			t.Errorf("%s is %s, %v; want %s", text, made, err, want)
+		}
+	}
+}
+
 // No content of a file makes the program panic.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
