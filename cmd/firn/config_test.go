@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +75,7 @@ func TestEveryFlag(t *testing.T) {
 		"duration": {"5s", "5s"},
 		"format":   {"json", "json"}, "mode": {"0660", "'0660'"}, "level": {"warn", "warn"}, "choice": {"wait", "wait"},
 		"type": {"string", "string"}, "service": {"leaf", "leaf"}, "URL": {"http://h:1", "http://h:1"},
-		setting.KindShare: {"0.5", "0.5"},
+		setting.KindShare: {"0.5", "0.5"}, setting.KindNumbers: {"7,orders=9", "[7, orders=9]"},
 	}
 	var all serveOptions
 	c := &cobra.Command{}
@@ -106,6 +107,72 @@ func TestEveryFlag(t *testing.T) {
 	}
 }
 
+// Flag, variable and file choose node IDs alike; a flag may be repeated.
+func TestChosenNodeIDs(t *testing.T) {
+	both := map[string]int64{"default": 7, "orders": 9}
+	for _, tt := range []struct {
+		args []string
+		env  string
+		file string
+		want map[string]int64
+	}{
+		{want: nil},
+		{args: []string{"--node", "7"}, want: map[string]int64{"default": 7}},
+		{args: []string{"--node", "orders=0"}, want: map[string]int64{"orders": 0}},
+		{args: []string{"--node", "7,orders=9"}, want: both},
+		{args: []string{"--node=orders=9, default=7"}, want: both},
+		{args: []string{"--node=7", "--node=orders=9"}, want: both},
+		{args: []string{"--node=7", "--node=a=1,b=2", "--node=3=4"}, want: map[string]int64{
+			"default": 7, "a": 1, "b": 2, "3": 4,
+		}},
+		{env: "7", want: map[string]int64{"default": 7}},
+		{env: "7,orders=9", want: both},
+		{file: "node: 7", want: map[string]int64{"default": 7}},
+		{file: "node: '7'", want: map[string]int64{"default": 7}},
+		{file: "node: orders=9", want: map[string]int64{"orders": 9}},
+		{file: "node: 7,orders=9", want: both},
+		{file: "node: [orders=9, 7]", want: both},
+		{file: "node:\n- 7\n- orders=9", want: both},
+		{args: []string{"--node=a=1"}, env: "b=2", file: "node: 3", want: map[string]int64{"a": 1}},
+		{env: "b=2", file: "node: 3", want: map[string]int64{"b": 2}},
+	} {
+		o, _, err := configure(t, tt.args, map[string]string{"FIRN_NODE": tt.env}, tt.file)
+		if err != nil || !maps.Equal(o.Nodes, tt.want) {
+			t.Errorf("%v, FIRN_NODE=%s, %q: %v, %v; want %v", tt.args, tt.env, tt.file, o.Nodes, err, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{""}, `"" is not right; want a node ID from 0, such as 7, or orders=7 for the sequencer orders`},
+		{[]string{"-1"}, `"-1" is not right; want a node ID from 0`},
+		{[]string{"orders=-1"}, `"orders=-1" is not right`},
+		{[]string{"orders"}, `"orders" is not right`},
+		{[]string{"orders="}, `"orders=" is not right`},
+		{[]string{"orders=1=2"}, `"orders=1=2" is not right`},
+		{[]string{"7,"}, `"" is not right`},
+		{[]string{"9223372036854775808"}, `"9223372036854775808" is not right`},
+		{[]string{"Orders=9"}, `the sequencer's name "Orders"; want 1 to 100 of a-z`},
+		{[]string{"..=9"}, `the sequencer's name ".."`},
+		{[]string{"=9"}, `the sequencer's name ""`},
+		{[]string{"7,8"}, `the sequencer "default" has two node IDs, 7 and 8; want one`},
+		{[]string{"7,default=8"}, `the sequencer "default" has two node IDs, 7 and 8; want one`},
+		{[]string{"orders=9", "orders=9"}, `the sequencer "orders" has two node IDs, 9 and 9; want one`},
+	} {
+		var err error
+		flags := serveFlags()
+		for _, arg := range tt.args {
+			if err == nil {
+				err = flags.Set("node", arg)
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("--node %q: %v; want an error with %q", tt.args, err, tt.want)
+		}
+	}
+}
+
 // What is wrong in a file is told with its line and key.
 func TestStrictFile(t *testing.T) {
 	for _, tt := range []struct{ file, want string }{
@@ -116,12 +183,18 @@ func TestStrictFile(t *testing.T) {
 		{"etcd: a:1,b:2", ""},
 		{"etcd: &e [a:1]", ""},
 
-		{"\nnode: five", `line 2: node: it is the string "five"; want a whole number`},
-		{"node: '5'", `node: it is the string "5"; want a whole number`},
-		{"node: 1.5", "node: it is 1.5; want a whole number"},
+		{"\nnode-ids: five", `line 2: node-ids: it is the string "five"; want a whole number`},
+		{"node-ids: '5'", `node-ids: it is the string "5"; want a whole number`},
+		{"node-ids: 1.5", "node-ids: it is 1.5; want a whole number"},
+		{"node-ids: 0x10", `node-ids: "0x10" is not right`},
+		{"node-ids: -1", `node-ids: "-1" is not right; want a whole number from 1`},
+		{"node-ids:", "node-ids: it is empty; want a whole number"},
 		{"node: 0x10", `node: "0x10" is not right`},
-		{"node: -1", `node: "-1" is not right; want a whole number from 0`},
-		{"node:", "node: it is empty; want a whole number"},
+		{"node: 1.5", "node: it is 1.5; want a whole number, or a list such as [7, orders=9]"},
+		{"node:", "node: it is empty; want a whole number, or a list"},
+		{"node: {orders: 9}", "node: it is a mapping; want a whole number, or a list"},
+		{"node: [7, [orders=9]]", "node: it is a list; want a whole number"},
+		{"node: []", `node: "" is not right`},
 		{"wait: 1", "wait: it is 1; want true or false"},
 		{"wait: yes", `wait: it is the string "yes"; want true or false`},
 		{"if-ids-are-ahead: stop", `if-ids-are-ahead: "stop" is not right; want one of [go-on wait]`},

@@ -88,7 +88,7 @@ var (
 		"address": "127.0.0.1:8080", "directory": "/var/lib/firn", setting.KindList: "10.0.0.1:2379,10.0.0.2:2379",
 		"file": "/etc/firn/file",
 		"name": "name", "text": "text", "path": "/path", "layout": "default", "time": "2026-01-01",
-		setting.KindNumber: "1", setting.KindBool: "false",
+		setting.KindNumber: "1", setting.KindNumbers: "7,orders=9", setting.KindBool: "false",
 		"duration": "1s", "format": "text", "level": "info", "URL": "http://127.0.0.1:4317",
 	}
 )

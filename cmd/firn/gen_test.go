@@ -68,7 +68,7 @@ func TestConfigFileKeepsValues(t *testing.T) {
 		"http-addr":        {":8080", "[::1]:80", "127.0.0.1:0"},
 		"epoch":            {"2026-01-01", "2026-01-01T00:00:00Z"},
 		"etcd":             {"a:1", "a:1,b:2", "https://[::1]:2379"},
-		"node":             {"0", "7"},
+		"node":             {"0", "7", "7,orders=9", "0x=1,-=2,1.5=3"},
 		"random-start":     {"true", "false"},
 		"window":           {"1m30s"},
 		"log-level":        {"debug"},

@@ -69,8 +69,8 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "ready": ready, "unready": unready, "signal": signalServer, "end": end, "http": httpCall,
-			"certificates": certificates, "machines": machines, "until": until, "poison": poison,
+			"start": start, "ready": ready, "unready": unready, "signal": signalServer, "logs": logs, "end": end,
+			"http": httpCall, "certificates": certificates, "machines": machines, "until": until, "poison": poison,
 			"systemd": systemd, "told": toldSystemd,
 		},
 	})

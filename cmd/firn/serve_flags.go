@@ -27,13 +27,13 @@ import (
 // serveOptions are the flags of firn serve, each as it was given.
 type serveOptions struct {
 	node.Config
-	store            stores.Address
-	passwordFile     string
-	layout           layoutFlags
-	node, datacenter int64
-	logFormat        string
-	logLevel         slog.Level
-	config           string
+	store        stores.Address
+	passwordFile string
+	layout       layoutFlags
+	datacenter   int64
+	logFormat    string
+	logLevel     slog.Level
+	config       string
 }
 
 func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
@@ -140,7 +140,9 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text(&o.ZooKeeper.KeyFile, "zookeeper-key", "file", "", "PEM key of that certificate")
 
 	o.layout.add(c, flags)
-	setting.Number(flags, &o.node, "node", "", 0, "use this node ID in the default sequencer (default: any free one)")
+	setting.Repeated(setting.Add(flags, &o.Nodes, "node", setting.KindNumbers, "",
+		"use this node ID in the default sequencer; 7,orders=9 also chooses\n"+
+			"one in the sequencer orders, which may be created later (default:\nany free one)", parseNodes))
 	setting.Add(flags, &o.Region, "region", "slice", "",
 		"use this share of every sequencer's node IDs, such as 2/8 (the\n"+
 			"third of eight), for a cluster that is one of several regions\n(default: all node IDs)", parseRegion)
@@ -288,6 +290,30 @@ func parseRegion(text string) (cluster.Region, error) {
 		return cluster.Region{}, nil
 	}
 	return sequencer.ParseRegion(text)
+}
+
+// parseNodes reads node IDs by sequencer. One without a name is of the default sequencer.
+func parseNodes(text string) (map[string]int64, error) {
+	nodes := map[string]int64{}
+	for item := range strings.SplitSeq(text, ",") {
+		name, number, named := strings.Cut(strings.TrimSpace(item), "=")
+		if !named {
+			name, number = peer.DefaultSequencer, name
+		}
+		node, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || node < 0 {
+			return nil, fmt.Errorf("%.120q is not right; want a node ID from 0, such as 7, or orders=7 for the "+
+				"sequencer orders", item)
+		}
+		if _, err := parseSequencer(name); err != nil {
+			return nil, err
+		}
+		if other, twice := nodes[name]; twice {
+			return nil, fmt.Errorf("the sequencer %q has two node IDs, %d and %d; want one", name, other, node)
+		}
+		nodes[name] = node
+	}
+	return nodes, nil
 }
 
 // parseName reads the name of a node.

@@ -159,9 +159,6 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 		// succeed.
 		return s, fmt.Errorf("this machine's clock is wrong, or %s: %w", from.Of("epoch"), err)
 	}
-	if flags.Changed("node") {
-		s.Node = &o.node
-	}
 	if flags.Changed("datacenter") {
 		if _, _, err := s.Layout.DatacenterNodes(o.datacenter); err != nil {
 			return s, usagef("%s: %w", from.Of("datacenter"), err)

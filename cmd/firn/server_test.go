@@ -173,8 +173,20 @@ func signalServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: signal NAME SIGNAL TEXT")
 	}
-	s, text := find(ts, args[0]), args[2]
+	s := find(ts, args[0])
 	s.signal(ts, args[1])
+	s.says(ts, args[2])
+}
+
+// logs waits until a server has logged a text.
+func logs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: logs NAME TEXT")
+	}
+	find(ts, args[0]).says(ts, args[1])
+}
+
+func (s *process) says(ts *testscript.TestScript, text string) {
 	for deadline := time.Now().Add(patience); !strings.Contains(s.read(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("the log does not say %q:\n%s", text, s.read())

@@ -229,14 +229,22 @@ func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (
 	if err := mustBe(name, v.Definition(), false); err != nil {
 		return nil, err
 	}
-	if err := m.options.ValidateFor(name, v.Definition()); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
+	if err := m.Fit(name, v.Definition()); err != nil {
+		return nil, err
 	}
 	s, err := m.handle(name, v, asker(ctx))
 	if err != nil {
 		return nil, err
 	}
 	return s.attached(ctx)
+}
+
+// Fit returns an ErrUnfit when the member's options do not fit the definition of a sequencer, and else nil.
+func (m *Member) Fit(name string, d cluster.Definition) error {
+	if err := m.options.ValidateFor(name, d); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
+	return nil
 }
 
 // handle returns the member's handle of this sequencer, or a new one, for which who has asked.

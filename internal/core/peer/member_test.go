@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
 	"github.com/firn-id/firn/internal/core/journal"
@@ -898,13 +899,30 @@ func TestJoinRejects(t *testing.T) {
 }
 
 func TestWishesAreValidated(t *testing.T) {
-	for name, r := range map[string][2]int64{
-		"an empty range": {3, 2}, "a range below all of them": {-1, 2},
-		"one beyond": {0, 1024},
+	for name, tt := range map[string]struct {
+		from, to int64
+		says     string
+	}{
+		"an empty range":            {3, 2, `node IDs 3 to 2 of the sequencer "orders"; there are 0 to 1023`},
+		"a range below all of them": {-1, 2, "node IDs -1 to 2"},
+		"one beyond":                {0, 1024, "node IDs 0 to 1024"},
+		"a node ID beyond":          {1024, 1024, `node ID 1024 of the sequencer "orders"; there are 0 to 1023`},
 	} {
-		if err := (Options{Nodes: wish(r[0], r[1])}).ValidateFor("orders", cluster.Define(layout)); err == nil {
-			t.Errorf("%s: no error", name)
+		err := (Options{Nodes: wish(tt.from, tt.to)}).ValidateFor("orders", cluster.Define(layout))
+		if err == nil || reason.Of(err) != "unfit" || !strings.HasSuffix(err.Error(), tt.says) &&
+			!strings.Contains(err.Error(), tt.says+" of the sequencer") {
+			t.Errorf("%s: %v; want an error with %q", name, err, tt.says)
 		}
+	}
+}
+
+// TestWindowTooShortForTicks: a member with a short window can't take part where a tick is long, and others can.
+func TestWindowTooShortForTicks(t *testing.T) {
+	d := cluster.Define(layout)
+	d.Layout.Tick = time.Second
+	err := Options{Window: 2 * time.Second}.ValidateFor("orders", d)
+	if reason.Of(err) != "unfit" || !strings.Contains(err.Error(), "want at least 3s, three ticks of the layout") {
+		t.Errorf("three ticks in two: %v", err)
 	}
 }
 
@@ -919,8 +937,9 @@ func TestSequencerRejects(t *testing.T) {
 			"Capital": good, "": good, "no-layout": {}, "slow": slow,
 			"small": small, "none": none,
 		} {
-			if _, err := a.mem.Load().EnsureSequencer(t.Context(), name, d); err == nil {
-				t.Errorf("%q: no error", name)
+			_, err := a.mem.Load().EnsureSequencer(t.Context(), name, d)
+			if unfit := name == "small"; err == nil || (reason.Of(err) == "unfit") != unfit {
+				t.Errorf("%q: %v, which says unfit, %v", name, err, unfit)
 			}
 		}
 	})

@@ -235,9 +235,8 @@ func (p *player) followPolicy(ctx context.Context) {
 		if _, has := p.Sequencer(share.Sequencer); !ok || has {
 			continue
 		}
-		if err := p.options.ValidateFor(share.Sequencer, q.Definition()); err != nil {
-			p.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy",
-				fmt.Errorf("%w: %w", ErrUnfit, err))
+		if err := p.Fit(share.Sequencer, q.Definition()); err != nil {
+			p.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy", err)
 			continue
 		}
 		_, _ = p.handle(share.Sequencer, q, "") // an error says that the member leaves

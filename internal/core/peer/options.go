@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/floor"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/counter"
 	"github.com/firn-id/firn/internal/core/fence"
@@ -135,18 +136,27 @@ func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	}
 	o = o.withDefaults()
 	if least := 3 * d.Layout.Tick; o.Window < least { // that of a definition is long enough
-		return fmt.Errorf("a window of %v is too short: want at least %v, three ticks of the layout", o.Window, least)
+		return reason.With("unfit",
+			fmt.Errorf("a window of %v is too short: want at least %v, three ticks of the layout", o.Window, least))
 	}
 	nodes, err := o.Region.Nodes(d)
 	if err != nil {
-		return fmt.Errorf("the sequencer %q in the region %v: %w", name, o.Region, err)
+		return reason.With("bad_request", fmt.Errorf("the sequencer %q in the region %v: %w", name, o.Region, err))
 	}
 	if d.Claimed() {
 		return nil // which has no node IDs to wish for
 	}
-	if r := o.wish(name, d); r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {
-		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are %d to %d", r.From, r.To, name,
-			nodes.From, nodes.To)
+	r := o.wish(name, d)
+	if r == nil || nodes.From <= r.From && r.From <= r.To && r.To <= nodes.To {
+		return nil
 	}
-	return nil
+	wants, there := fmt.Sprintf("node IDs %d to %d", r.From, r.To), fmt.Sprintf("%d to %d", nodes.From, nodes.To)
+	if r.From == r.To {
+		wants = fmt.Sprintf("node ID %d", r.From)
+	}
+	if o.Region != (cluster.Region{}) {
+		there += fmt.Sprintf(" in the region %v", o.Region)
+	}
+	return reason.With("unfit",
+		fmt.Errorf("this member wants %s of the sequencer %q; there are %s", wants, name, there))
 }

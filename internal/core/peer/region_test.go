@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -125,7 +126,7 @@ func TestSequencerTooSmallForRegions(t *testing.T) {
 		defer m.Leave()
 		d := cluster.Define(layout)
 		d.Nodes = 4
-		if _, err := m.EnsureSequencer(t.Context(), "few", d); err == nil ||
+		if _, err := m.EnsureSequencer(t.Context(), "few", d); reason.Of(err) != "bad_request" ||
 			!strings.Contains(err.Error(), `the sequencer "few" in the region 2/8: 4 node IDs for 8 regions`) {
 			t.Errorf("a sequencer of four node IDs in eight regions: %v", err)
 		}
@@ -137,7 +138,7 @@ func TestSequencerTooSmallForRegions(t *testing.T) {
 			return one
 		}}
 		if err := o.ValidateFor("orders", cluster.Define(layout)); err == nil ||
-			!strings.Contains(err.Error(), "there are 256 to 383") {
+			!strings.Contains(err.Error(), "there are 256 to 383 in the region 2/8") {
 			t.Errorf("a node ID of another region is asked for: %v", err)
 		}
 	})

@@ -47,12 +47,18 @@ func readKeys(data []byte) ([]key, error) {
 	return all, nil
 }
 
+// itemKinds are the kinds of the items of lists.
+var itemKinds = map[string]string{KindList: "string", KindNumbers: kindNumbered}
+
+// kindNumbered is the kind of a number, or of a text with one.
+const kindNumbered = "numbered"
+
 // text returns a value as the text of a flag of a kind.
 func (k key) text(kind string) (string, error) {
-	if kind == KindList && k.value.Kind == yaml.SequenceNode {
+	if of, ok := itemKinds[kind]; ok && k.value.Kind == yaml.SequenceNode {
 		var list []string
 		for _, item := range k.value.Content {
-			text, err := key{value: item}.text("string")
+			text, err := key{value: item}.text(of)
 			if err != nil {
 				return "", err
 			}
@@ -71,6 +77,8 @@ func (k key) text(kind string) (string, error) {
 		want, ok = "a number", tag == "!!float" || tag == "!!int"
 	case KindList:
 		want, ok = "a list of strings", tag == "!!str"
+	case KindNumbers, kindNumbered:
+		want, ok = "a whole number, or a list such as [7, orders=9]", tag == "!!int" || tag == "!!str"
 	default:
 		ok = tag == "!!str" || tag == "!!timestamp"
 	}
@@ -99,7 +107,8 @@ func describe(n *yaml.Node) string {
 
 // YAML returns the value of a flag as in a config file.
 func YAML(kind, text string) (string, error) {
-	if kind == KindBool || kind == KindNumber || kind == KindShare {
+	alone := kind == KindNumbers && !strings.Contains(text, "=")
+	if kind == KindBool || kind == KindNumber || kind == KindShare || alone {
 		return text, nil
 	}
 	value := yaml.Node{}

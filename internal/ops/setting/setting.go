@@ -64,13 +64,26 @@ func Bool(fs *pflag.FlagSet, into *bool, name, usage string) {
 	f.NoOptDefVal = "true"
 }
 
-// Kinds of flags that this package knows. The config file does not write the first four as a string.
+// Repeated has a flag that is given several times mean all of them, as one text with commas between.
+func Repeated(f *pflag.Flag) { f.Value = repeated{f.Value} }
+
+type repeated struct{ pflag.Value }
+
+func (r repeated) Set(text string) error {
+	if before := r.String(); before != "" {
+		text = before + "," + text
+	}
+	return r.Value.Set(text)
+}
+
+// Kinds of flags that this package knows. The config file does not write the first five as a string.
 const (
-	KindBool   = "bool"
-	KindNumber = "number"
-	KindShare  = "share"
-	KindList   = "list"
-	KindFile   = "file" // its name, and no secret
+	KindBool    = "bool"
+	KindNumber  = "number"
+	KindShare   = "share"
+	KindList    = "list"
+	KindNumbers = "numbers" // a number, or a list of numbers and texts such as orders=9
+	KindFile    = "file"    // its name, and no secret
 )
 
 // Duration adds a duration of at least the given one.

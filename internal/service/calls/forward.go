@@ -114,12 +114,12 @@ func (s *Service) rival(ctx context.Context, who *auth.Caller, name string) (*el
 	return &elsewhere{s, name, held, who.Token(), at}, ok
 }
 
-// lacksNodeID reports whether a caller's call got no IDs because this node has no node ID of the sequencer, so that
-// another node may have some for it. A call that another node has forwarded goes no further.
+// lacksNodeID reports whether a caller's call got no IDs because this node has no node ID of the sequencer, or can have
+// none, so that another node may have some for it. A call that another node has forwarded goes no further.
 func lacksNodeID(ctx context.Context, why error) bool {
 	var detached *detachedError
-	return (errors.Is(why, peer.ErrNotReady) || errors.As(why, &detached)) && !errors.Is(why, firn.ErrLifetime) &&
-		ctx.Value(forwardedKey{}) == nil
+	lacks := errors.Is(why, peer.ErrNotReady) || errors.Is(why, peer.ErrUnfit) || errors.As(why, &detached)
+	return lacks && !errors.Is(why, firn.ErrLifetime) && ctx.Value(forwardedKey{}) == nil
 }
 
 // Next implements Issuer.

@@ -361,6 +361,87 @@ func TestFailingCalls(t *testing.T) {
 	})
 }
 
+// A member that can have no node ID of a sequencer says so and asks another one. Of a sequencer that another member
+// created it gets the node ID that it is to use, each time that it attaches.
+func TestChosenNodeIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := firn.Default
+		l.Epoch = time.Now().Add(-time.Hour)
+		few, all, who := cluster.Define(l), cluster.Define(l), anyone(t)
+		few.Nodes = 8
+		w := wires{services: map[string]*calls.Service{}, asked: map[string]int{}, tokens: map[string]bool{}}
+		shared := memstore.NewService()
+		join := func(id string, chosen int64) (*peer.Member, *calls.Service) {
+			client, url := shared.Client(id), "http://"+id
+			t.Cleanup(func() { client.Close() })
+			o := peer.Options{Vitals: func() peer.Vitals {
+				return peer.Vitals{Addresses: map[string]string{"http": url}}
+			}}
+			if chosen > 0 {
+				o.Nodes = func(string, cluster.Definition) *cluster.Range {
+					return &cluster.Range{From: chosen, To: chosen}
+				}
+			}
+			m, err := peer.Join(t.Context(), client, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { m.Leave() })
+			w.services[url] = calls.New(m, calls.Options{Forwarder: &w})
+			return m, w.services[url]
+		}
+		chooser, a := join("a", 900)
+		creator, b := join("b", 0)
+		for name, d := range map[string]cluster.Definition{"few": few, "orders": all} {
+			if _, err := creator.Create(t.Context(), name, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second) // until all have read of it
+		unfit := func(what string, err error) {
+			t.Helper()
+			const says = `node ID 900 of the sequencer "few"; there are 0 to 7`
+			if calls.CodeOf(err) != codes.Unfit || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v; want %q", what, err, says)
+			}
+		}
+		if err := a.ReadyFor(t.Context(), "orders"); err != nil {
+			t.Errorf("not ready for a sequencer that has the node ID: %v", err)
+		}
+		unfit("readiness", a.ReadyFor(t.Context(), "few"))
+		for range 7 {
+			_, _, err := a.Next(t.Context(), who, "few")
+			unfit("an ID", err)
+			time.Sleep(time.Second)
+		}
+		if got := a.Vitals().Failing; !slices.Equal(got, []string{"few"}) {
+			t.Errorf("calls for %q fail; want few", got)
+		}
+		if _, _, err := b.Next(t.Context(), who, "few"); err != nil { // which attaches it
+			t.Fatal(err)
+		}
+		if _, by, err := a.Next(t.Context(), who, "few"); err != nil || by != creator.ID() {
+			t.Errorf("an ID of the other node: %v, by %q; want %q", err, by, creator.ID())
+		}
+		if err := a.ReadyFor(t.Context(), "few"); err != nil {
+			t.Errorf("not ready, though another node answers: %v", err)
+		}
+		for range 2 {
+			id, by, err := a.Next(t.Context(), who, "orders")
+			if node, _ := l.NodeID(id); err != nil || by != "" || node != 900 {
+				t.Errorf("an ID of the node ID %d, by %q, %v; want 900", node, by, err)
+			}
+			s, ok := chooser.Sequencer("orders")
+			if !ok {
+				t.Fatal("it is not attached")
+			}
+			if err := s.Detach(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // The store tells a member's address to one call at a time, and is not asked by each where it does not answer.
 func TestAddressesAreAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

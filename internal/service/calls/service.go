@@ -191,12 +191,18 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	if s.opens(name) {
 		return nil
 	}
-	if q, ok := s.member.Value().Sequencer(name); ok && !q.Definition().Claimed() && q.Free() == q.NodeIDs().Size() &&
-		s.member.Ready() == nil &&
+	q, ok := s.member.Value().Sequencer(name)
+	if !ok || q.Definition().Claimed() {
+		return err // the same for an unknown name: anybody may ask
+	}
+	if unfit := s.member.Fit(name, q.Definition()); unfit != nil {
+		return unfit
+	}
+	if q.Free() == q.NodeIDs().Size() && s.member.Ready() == nil &&
 		!s.options.NoAutoAttach && q.Definition().Attach == cluster.AttachOnDemand {
 		return nil // nobody serves it yet, and the first call has the node that it comes to attach
 	}
-	return err // the same for an unknown name: anybody may ask
+	return err
 }
 
 // opens reports whether the IDs of a sequencer are claimed, and no call has asked this node for one yet. What would

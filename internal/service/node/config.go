@@ -46,11 +46,11 @@ type Config struct {
 	// DialOptions of other stores.
 	stores.Choice
 
-	Layout      firn.Layout    // of the default sequencer
-	Node        *int64         // the node ID to use in the default sequencer; nil: any
-	NodeIDs     int            // how many node IDs to ask for in every sequencer; 0: 1
-	Region      cluster.Region // see member.Options
-	RandomStart bool           // of the default sequencer
+	Layout      firn.Layout      // of the default sequencer
+	Nodes       map[string]int64 // the node IDs to use, by sequencer; in others any
+	NodeIDs     int              // how many node IDs to ask for in every sequencer; 0: 1
+	Region      cluster.Region   // see member.Options
+	RandomStart bool             // of the default sequencer
 
 	Window       time.Duration // how far ahead of the clock a horizon lies
 	TTL          time.Duration // how long the store keeps the session of a silent node
@@ -143,12 +143,13 @@ func (c Config) validate() error {
 			return settingf("journal", "%w", err)
 		}
 	}
-	if c.Node != nil && *c.Node >= c.Layout.NodeIDs() {
-		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, *c.Node)
+	node, chosen := c.Nodes[peer.DefaultSequencer]
+	if chosen && node >= c.Layout.NodeIDs() {
+		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, node)
 	}
-	if c.Node != nil && c.NodeIDs > 1 {
-		return settingf("node-ids",
-			"node chooses one node ID, %d, and node-ids asks for %d; want one of the two settings", *c.Node, c.NodeIDs)
+	if len(c.Nodes) > 0 && c.NodeIDs > 1 {
+		return settingf("node-ids", "node chooses one node ID in a sequencer, and node-ids asks for %d; want one of "+
+			"the two settings", c.NodeIDs)
 	}
 	if pace := c.pace(); pace.Least > pace.Most {
 		return settingf("block-least", "the blocks of counters are to last at least %v, and at most %v; want at most "+
@@ -158,8 +159,8 @@ func (c Config) validate() error {
 	if err != nil {
 		return settingf("region", "the region %v of the default sequencer: %w", c.Region, err)
 	}
-	if c.Node != nil && !nodes.Holds(*c.Node) {
-		return settingf("node", "the region %v has node IDs %d to %d, not %d", c.Region, nodes.From, nodes.To, *c.Node)
+	if chosen && !nodes.Holds(node) {
+		return settingf("node", "the region %v has node IDs %d to %d, not %d", c.Region, nodes.From, nodes.To, node)
 	}
 	return c.memberOptions().ValidateFor(peer.DefaultSequencer, c.definition())
 }
@@ -218,11 +219,11 @@ func nameOf(host string) string {
 	return cmp.Or(name[:min(len(name), longestName)], "node")
 }
 
-// nodes returns the node IDs to choose from in a sequencer: Node, which applies to the default sequencer, or nil for
-// any.
+// nodes returns the node IDs to choose from in a sequencer; nil: any.
 func (c Config) nodes(name string, _ cluster.Definition) *cluster.Range {
-	if c.Node == nil || name != peer.DefaultSequencer {
+	node, ok := c.Nodes[name]
+	if !ok {
 		return nil
 	}
-	return &cluster.Range{From: *c.Node, To: *c.Node}
+	return &cluster.Range{From: node, To: node}
 }

@@ -26,12 +26,15 @@ func TestWrongConfig(t *testing.T) {
 		{func(c *Config) {
 			c.HTTPAddr, c.AdminAddr = "systemd:a", "systemd:a"
 		}, "admin-addr", "--http-addr is systemd:a, too"},
-		{func(c *Config) { c.Node = new(int64); *c.Node = 1024 }, "node", "0 to 1023, not 1024"},
+		{func(c *Config) { c.Nodes = map[string]int64{"default": 1024} }, "node", "0 to 1023, not 1024"},
+		{func(c *Config) {
+			c.Nodes, c.NodeIDs = map[string]int64{"orders": 9}, 2
+		}, "node-ids", "one node id in a sequencer, and node-ids asks for 2"},
 		{func(c *Config) {
 			c.Region = cluster.Region{Number: 1, Of: 2048}
 		}, "region", "1024 node ids for 2048 regions"},
 		{func(c *Config) {
-			c.Region, c.Node = cluster.Region{Number: 1, Of: 2}, new(int64)
+			c.Region, c.Nodes = cluster.Region{Number: 1, Of: 2}, map[string]int64{"default": 0}
 		}, "node", "512 to 1023, not 0"},
 		{func(c *Config) { c.BlockLeast = time.Hour }, "block-least", "at least 1h0m0s, and at most 1m0s"},
 		{func(c *Config) { c.Window = -1 }, "", "window"},
@@ -48,7 +51,9 @@ func TestWrongConfig(t *testing.T) {
 			t.Errorf("%s: %v; want an error about %q that says %q", tt.setting, err, tt.setting, tt.says)
 		}
 	}
-	if _, err := New(testConfig(t)); err != nil {
+	c := testConfig(t)
+	c.Nodes = map[string]int64{"orders": 1024} // it may have a layout with more
+	if _, err := New(c); err != nil {
 		t.Error(err)
 	}
 }

@@ -305,7 +305,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// A node uses node IDs of its datacenter in every sequencer that has it, and its node ID in the default one.
+// A node uses the node IDs that are chosen, each in its sequencer, and any in others.
 func TestNodes(t *testing.T) {
 	define := func(text string, nodes int64) cluster.Definition {
 		l, err := firn.ParseLayout(text)
@@ -318,7 +318,7 @@ func TestNodes(t *testing.T) {
 	}
 	const name = peer.DefaultSequencer
 	any := func(*Config) {}
-	theNode := func(node int64) func(*Config) { return func(c *Config) { c.Node = &node } }
+	chosen := func(c *Config) { c.Nodes = map[string]int64{name: 7, "orders": 9} }
 	for i, tt := range []struct {
 		set        func(*Config)
 		name       string
@@ -327,8 +327,9 @@ func TestNodes(t *testing.T) {
 	}{
 		{any, name, define("twitter", 1024), nil},
 		{any, "orders", define("twitter", 1024), nil},
-		{theNode(7), name, define("twitter", 1024), &cluster.Range{From: 7, To: 7}},
-		{theNode(7), "orders", define("twitter", 1024), nil},
+		{chosen, name, define("twitter", 1024), &cluster.Range{From: 7, To: 7}},
+		{chosen, "orders", define("twitter", 1024), &cluster.Range{From: 9, To: 9}},
+		{chosen, "invoices", define("twitter", 1024), nil},
 	} {
 		c := testConfig(t)
 		c.Layout = define("twitter", 1024).IDLayout()

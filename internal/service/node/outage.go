@@ -44,10 +44,14 @@ func (o *outage) look(log *slog.Logger, now time.Time, why error) {
 	}
 }
 
-// watchReady tells of outages until ctx ends.
+// watchReady tells of outages, and of node IDs that can't be used, until ctx ends.
 func (n *Node) watchReady(ctx context.Context) {
 	var o outage
+	c := chosen{}
 	for retry.Sleep(ctx, time.Second) == nil {
 		o.look(n.log, time.Now(), n.Ready())
+		if n.member.Ready() == nil {
+			c.look(n.log, n.config.Nodes, n.member.Value(), n.member.Fit)
+		}
 	}
 }

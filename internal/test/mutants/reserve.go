@@ -31,7 +31,7 @@ var reservations = []mutant{
 	},
 	{
 		"what is freed is used again from before the member before stopped", "internal/core/fence/reserve.go",
-		"max(floor, roundUp(end))", "roundUp(end)",
+		"max(floor, roundUp(end))", "max(floor-floor, roundUp(end))",
 		"./internal/core/fence", ofReservations,
 	},
 	{
