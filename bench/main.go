@@ -4,8 +4,8 @@
 //	go run . [--quick] [--json] [section ...]
 //
 // The sections are next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost,
-// attach, counter, counter-busy, strict and stores; without any, all of them run. Tables go to standard output, progress
-// to standard error.
+// attach, counter, counter-busy, strict and stores; without any, all of them run. Tables go to standard output,
+// progress to standard error.
 package main
 
 import (

@@ -27,7 +27,8 @@ func runStrict(ctx context.Context, s settings, c *contest) ([]table, error) {
 	t := table{
 		Title: "strict: one number per call, in strict order, from servers " + away.String() + " away",
 		Note: "firn is one node, asked over one gRPC connection on loopback; its store is that etcd. A proxy holds " +
-			"what goes\nto etcd and PostgreSQL, and what comes back, for half of that time each. Medians over the rounds.",
+			"what goes\nto etcd and PostgreSQL, and what comes back, for half of that time each. Medians over the " +
+			"rounds.",
 		columns: []column{
 			{"per_s", "numbers/s", "%.0f"},
 			{"p50_us", "p50 µs", "%.0f"},
@@ -51,7 +52,8 @@ func compareStrict(ctx context.Context, s settings, on *starter, c *contest, t *
 	on.must(on.query(ctx, url, "CREATE SEQUENCE events"))
 	on.must(on.createStrict(ctx, etcd))
 	if err := c.add(ctx, "firn, snowflakes", "grpc", nil, func(address string) (*process, error) {
-		return c.start(ctx, c.firn, "serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "none", "--grpc-addr", address,
+		return c.start(ctx, c.firn, "serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "none",
+			"--grpc-addr", address,
 			"--drain-delay", "0s", "--etcd", etcd)
 	}); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (p *program) reserveCommand() *cobra.Command {
 	}
 	o.add(c.Flags(), "print a JSON object")
 	setting.Number(c.Flags(), &body.Count, "count", "", 1, "how many node IDs")
-	setting.Add(c.Flags(), &body.Nodes, "nodes", "list", "", "these node IDs, such as 5,900..903", parseNodes)
+	setting.Add(c.Flags(), &body.Nodes, "nodes", "list", "", "these node IDs, such as 5,900..903", parseNodeIDs)
 	setting.Text(c.Flags(), &body.For, "for", "text", "what uses the node IDs")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch count, nodes := c.Flags().Changed("count"), c.Flags().Changed("nodes"); {
@@ -66,8 +66,8 @@ func (p *program) reserveCommand() *cobra.Command {
 	return c
 }
 
-// parseNodes reads node IDs such as 5,900..903.
-func parseNodes(text string) (nodes []int64, err error) {
+// parseNodeIDs reads node IDs such as 5,900..903.
+func parseNodeIDs(text string) (nodes []int64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "..")
 		if !isRange {

@@ -112,7 +112,10 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`"kind":"percent","percent":50`, `"kind":"percent","percent":1000`, "1000 percent"},
 		{`"kind":"percent","percent":50`, `"kind":"count","count":2`, ""}, // that would be right, too
 		{`"kind":"all"`, `"kind":"count","count":1`, "first in line"},
-		{`"member":"b","since":24,"node":0`, `"member":"b","since":24`, "1 node IDs are free, held or reserved; want 2"},
+		{
+			`"member":"b","since":24,"node":0`, `"member":"b","since":24`,
+			"1 node IDs are free, held or reserved; want 2",
+		},
 		{`"member":"b","since":24`, `"member":"x","since":24`, `attach of "x"`},
 		{`"member":"b","since":24`, `"member":"c","since":24`, `attach of "c"`},
 		{`"since":27`, `"since":24`, `attach of "c"`},

@@ -156,21 +156,6 @@ type (
 		Allocation Allocation `json:"allocation"`
 	}
 
-	// Reserve keeps node IDs for something else than members. Where there is a reservation for the same purpose, it
-	// changes nothing. Created is as in DestroySequencer.
-	Reserve struct {
-		Sequencer string `json:"sequencer"`
-		Created   int64  `json:"created,omitempty"`
-		Reserving
-	}
-
-	// Release ends a Reserve. What had the node IDs has stopped: they are free. Created is as in DestroySequencer.
-	Release struct {
-		Sequencer string `json:"sequencer"`
-		Created   int64  `json:"created,omitempty"`
-		For       string `json:"for"`
-	}
-
 	// SetPolicy shares the members out among sequencers: each serves one of them. It replaces the policy before;
 	// without shares there is none.
 	SetPolicy struct {
@@ -240,12 +225,6 @@ func (Move) Name() string { return "move" }
 
 // Name returns allocate.
 func (Allocate) Name() string { return "allocate" }
-
-// Name returns reserve.
-func (Reserve) Name() string { return "reserve" }
-
-// Name returns release.
-func (Release) Name() string { return "release" }
 
 // Name returns set-policy.
 func (SetPolicy) Name() string { return "set-policy" }

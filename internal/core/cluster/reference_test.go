@@ -259,7 +259,8 @@ func (r *reference) apply(e Entry) Result {
 // own back. It is undone where the rules take the node ID back from the member at once.
 func (r *reference) move(c Move) Result {
 	s, ok := r.sequencers[c.Sequencer]
-	if !ok || !slices.Contains(s.wanting, c.To) || s.isReserved(c.Node) || !r.mayHold(c.To, c.Sequencer) || !slices.Contains(s.ids, c.Node) ||
+	if !ok || !slices.Contains(s.wanting, c.To) || s.isReserved(c.Node) || !r.mayHold(c.To, c.Sequencer) ||
+		!slices.Contains(s.ids, c.Node) ||
 		!s.accepts(c.To, c.Node) {
 		return Refused
 	}

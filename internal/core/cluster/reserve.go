@@ -20,14 +20,35 @@ type Reservation struct {
 	Nodes []int64 `json:"nodes"`        // rising; nobody changes them
 }
 
-// Reserving asks for a Reservation: of Count node IDs, the highest that were never used and then the longest free, or of
-// Nodes, none of which a member may have.
+// Reserving asks for a Reservation: of Count node IDs, the highest that were never used and then the longest free, or
+// of Nodes, none of which a member may have.
 type Reserving struct {
 	For   string  `json:"for"`             // 1 to 100 bytes of printable text
 	At    int64   `json:"at,omitempty"`    // when, in Unix milliseconds by the sender's clock, for people; 0: unknown
 	Count int64   `json:"count,omitempty"` // 1 to MaxReserved, or 0 with Nodes
 	Nodes []int64 `json:"nodes,omitempty"` // rising, at most MaxReserved
 }
+
+// Reserve keeps node IDs for something else than members. Where there is a reservation for the same purpose, it
+// changes nothing. Created is as in DestroySequencer.
+type Reserve struct {
+	Sequencer string `json:"sequencer"`
+	Created   int64  `json:"created,omitempty"`
+	Reserving
+}
+
+// Release ends a Reserve. What had the node IDs has stopped: they are free. Created is as in DestroySequencer.
+type Release struct {
+	Sequencer string `json:"sequencer"`
+	Created   int64  `json:"created,omitempty"`
+	For       string `json:"for"`
+}
+
+// Name returns reserve.
+func (Reserve) Name() string { return "reserve" }
+
+// Name returns release.
+func (Release) Name() string { return "release" }
 
 // MaxReserved is how many node IDs one reservation can have.
 const MaxReserved = 1024
@@ -59,8 +80,8 @@ func (s Sequencer) Reserved() (n int64) {
 	return n
 }
 
-// UsedUntil returns the instant before which the IDs of a reservation were made, the greatest of which is given. An error
-// is returned when that is not an ID of one of its node IDs.
+// UsedUntil returns the instant before which the IDs of a reservation were made, the greatest of which is given. An
+// error is returned when that is not an ID of one of its node IDs.
 func (s Sequencer) UsedUntil(r *Reservation, greatest firn.ID) (time.Time, error) {
 	layout := s.definition.IDLayout()
 	at, err := layout.Time(greatest)
@@ -76,7 +97,7 @@ func (s Sequencer) UsedUntil(r *Reservation, greatest firn.ID) (time.Time, error
 }
 
 func (c Reserve) validate() error {
-	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), c.Reserving.Validate())
+	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), c.Validate())
 }
 
 func (c Release) validate() error {
@@ -223,7 +244,8 @@ func (s *restored) restoreReserved(r sequencerCheckpoint, position int64) error 
 			return err
 		}
 		if s.Reservation(j.For) != nil || !areNodes(j.Nodes) || j.At < 0 || j.Since < s.created || j.Since > position {
-			return fmt.Errorf("a reservation of %v for %q, made at %d; want each purpose once, 1 to %d rising node IDs, and "+
+			return fmt.Errorf("a reservation of %v for %q, made at %d; want each purpose once, 1 to %d rising node "+
+				"IDs, and "+
 				"positions of %d to %d", j.Nodes, j.For, j.Since, MaxReserved, s.created, position)
 		}
 		for _, node := range j.Nodes {

@@ -200,7 +200,8 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 		return s.Sequencer, errors.New("it has no definition")
 	case s.created < 0 || s.created > v.position:
 		return s.Sequencer, fmt.Errorf("created at %d; want 0 to %d", s.created, v.position)
-	case s.definition.Claimed() && (r.Start != 0 || r.Allocation != nil || len(r.Wanting)+len(r.Drained)+len(r.Reserved) > 0):
+	case s.definition.Claimed() &&
+		(r.Start != 0 || r.Allocation != nil || len(r.Wanting)+len(r.Drained)+len(r.Reserved) > 0):
 		return s.Sequencer, errors.New("its IDs are claimed; want no node IDs, and nobody who wants one")
 	}
 	err := s.restoreFree(r)

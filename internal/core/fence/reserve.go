@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A reservation is an owner that needs no session: a database, for instance. Its horizon is the end of all time, so that
-// nobody claims the node ID after it. Its operation ID is made of a name, and of the floor that it began at.
+// A reservation is an owner that needs no session: a database, for instance. Its horizon is the end of all time, so
+// that nobody claims the node ID after it. Its operation ID is made of a name, and of the floor that it began at.
 const (
 	reservedPrefix = "reserved-"
 	endOfTime      = int64(253402300799999) // 9999-12-31: later ones can't be read, see Owner
@@ -25,9 +25,9 @@ const (
 // whoever has it may use it; the former owner may use the time before. It returns the same when the node ID is reserved
 // under that name, which has no spaces.
 //
-// While the outcome of an attempt is in doubt or the store is unavailable, Reserve tries again until ctx ends. ErrClosed
-// is returned when a guard no longer holds. An error is also returned when the node ID is reserved under another name,
-// or its horizon can't be read. Otherwise the error is that of the store or of ctx.
+// While the outcome of an attempt is in doubt or the store is unavailable, Reserve tries again until ctx ends.
+// ErrClosed is returned when a guard no longer holds. An error is also returned when the node ID is reserved under
+// another name, or its horizon can't be read. Otherwise the error is that of the store or of ctx.
 func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name string,
 	guards ...store.Condition,
 ) (from time.Time, err error) {

@@ -32,7 +32,8 @@ func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
 			t.Error("the last horizon is known while a node ID is reserved")
 		}
 		owners, err := Owners(t.Context(), operator.client, prefix)
-		if want := []Owner{{Node: 7, Reserved: true, Horizon: f.Horizon()}}; err != nil || !reflect.DeepEqual(owners, want) {
+		if want := []Owner{{Node: 7, Reserved: true, Horizon: f.Horizon()}}; err != nil ||
+			!reflect.DeepEqual(owners, want) {
 			t.Errorf("owners: %+v, %v; want %+v", owners, err, want)
 		}
 		wantErrors(t, "extending", ExtendAll(t.Context(), []*Fence{f}), ErrLost)
@@ -96,7 +97,8 @@ func TestReserveRefusesWhatItCanNotKnow(t *testing.T) {
 	})
 }
 
-// Once Reserve has returned, no owner gets beyond what it returned until Free has begun, whatever happens to all writes.
+// Once Reserve has returned, no owner gets beyond what it returned until Free has begun, whatever happens to all
+// writes.
 func TestWhatIsReservedIsUsedByNobody(t *testing.T) {
 	claimed, later := 0, 0
 	for seed := range uint64(150) {
@@ -141,7 +143,8 @@ func TestWhatIsReservedIsUsedByNobody(t *testing.T) {
 					switch {
 					case f.Node() != 1 || !h.After(from):
 					case f.Floor().Before(used) || f.Floor().Before(from):
-						t.Errorf("seed %d: an owner has %v to %v; what was reserved is %v to %v, freed at %v", seed, f.Floor(),
+						t.Errorf("seed %d: an owner has %v to %v; what was reserved is %v to %v, freed at %v",
+							seed, f.Floor(),
 							h, from, used, freed)
 					default:
 						later++

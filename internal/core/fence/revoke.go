@@ -17,9 +17,9 @@ import (
 // no node ID: owners that have claimed since then keep theirs.
 //
 // While the outcome of an attempt is in doubt or the store is unavailable, Revoke tries again until ctx ends.
-// ErrClosed is returned when a guard does not hold. An error is also returned when a horizon can't be read or a node ID is
-// reserved, since the last one is then unknown; the owners are revoked all the same. Otherwise the error is that of the store, or
-// that of ctx.
+// ErrClosed is returned when a guard does not hold. An error is also returned when a horizon can't be read or a node ID
+// is reserved, since the last one is then unknown; the owners are revoked all the same. Otherwise the error is that of
+// the store, or that of ctx.
 func Revoke(ctx context.Context, s store.Store, prefix string,
 	guards ...store.Condition,
 ) (horizon time.Time, err error) {

@@ -18,8 +18,8 @@ import (
 // gets the node IDs, and fences say it to members that have not read that far. Both are done again by a Reserve for the
 // same purpose, which returns the same.
 //
-// The errors are those of Drain. After any other than a *RefusedError the node IDs may be reserved, and must not be used
-// before another Reserve has succeeded.
+// The errors are those of Drain. After any other than a *RefusedError the node IDs may be reserved, and must not be
+// used before another Reserve has succeeded.
 func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserving) (*cluster.Reservation, time.Time,
 	error,
 ) {
@@ -42,7 +42,8 @@ func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserv
 }
 
 // fenceOff has no member use the node IDs of a reservation, and returns the instant at which their IDs may begin.
-func (m *Member) fenceOff(ctx context.Context, name string, q cluster.Sequencer, r *cluster.Reservation) (from time.Time,
+func (m *Member) fenceOff(ctx context.Context, name string, q cluster.Sequencer,
+	r *cluster.Reservation) (from time.Time,
 	err error,
 ) {
 	guard, from, err := m.open(ctx, name, q.Created(), q.Definition())
@@ -112,8 +113,8 @@ type lostReservations struct {
 	all        []cluster.Reserving
 }
 
-// keepReservations notes what is reserved, when the store has lost data: it may have lost that, too, and whoever has the
-// node IDs goes on.
+// keepReservations notes what is reserved, when the store has lost data: it may have lost that, too, and whoever has
+// the node IDs goes on.
 func (p *player) keepReservations() {
 	for name, q := range p.value.Sequencers() {
 		lost := &lostReservations{definition: q.Definition()}
@@ -148,7 +149,8 @@ func (m *Member) reserveAgain(ctx context.Context, name string, lost *lostReserv
 		left = slices.DeleteFunc(left, func(r cluster.Reserving) bool {
 			_, _, err := m.Reserve(ctx, name, r)
 			if refused, ok := errors.AsType[*RefusedError](err); ok {
-				m.log.Error("the store has lost a reservation, and it can't be made again: the node IDs are used twice unless "+
+				m.log.Error("the store has lost a reservation, and it can't be made again: the node IDs are used "+
+					"twice unless "+
 					"whatever has them is stopped", "sequencer", name, "for", r.For, "nodes", r.Nodes, "err", refused)
 			} else if err != nil {
 				m.troubles.note(ctx, "can't reserve node IDs again that the store has lost, trying again", err)

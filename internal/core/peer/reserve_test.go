@@ -58,7 +58,8 @@ func TestNobodyGetsAReservedNodeID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Ready(); !errors.Is(err, ErrWaiting) || !strings.Contains(err.Error(), "0 to 1, are held or reserved") {
+		if err := s.Ready(); !errors.Is(err, ErrWaiting) ||
+			!strings.Contains(err.Error(), "0 to 1, are held or reserved") {
 			t.Errorf("with both reserved: %v", err)
 		}
 		if err := m.Destroy(ctx, "orders"); err == nil {
@@ -68,7 +69,8 @@ func TestNobodyGetsAReservedNodeID(t *testing.T) {
 		// One that has not read so far finds the fences.
 		session := a.session()
 		for node := range int64(2) {
-			if _, err := fence.Claim(t.Context(), s.fences, session, node); !errors.As(err, new(*fence.ClockBehindError)) {
+			if _, err := fence.Claim(t.Context(), s.fences, session, node); !errors.As(err,
+				new(*fence.ClockBehindError)) {
 				t.Errorf("a claim of %d: %v", node, err)
 			}
 		}

@@ -29,6 +29,14 @@ func Words(c cluster.Command) string {
 		return console.Shown(c.By) + " looks for dead members"
 	case cluster.AskClocks:
 		return console.Shown(c.By) + " asks others what their clocks say"
+	default:
+		return sequencerWords(c)
+	}
+}
+
+// sequencerWords is Words of what is about sequencers.
+func sequencerWords(c cluster.Command) string {
+	switch c := c.(type) {
 	case cluster.CreateSequencer:
 		return fmt.Sprintf("%s is created: %v", c.Sequencer, c.Definition)
 	case cluster.DestroySequencer:
@@ -47,14 +55,13 @@ func Words(c cluster.Command) string {
 	case cluster.Move:
 		return fmt.Sprintf("node ID %d of %s moves to %s", c.Node, c.Sequencer, console.Shown(c.To))
 	case cluster.Reserve:
-		if c.Nodes == nil {
-			return fmt.Sprintf("%s of %s are reserved for %s", console.Plural(c.Count, "node ID"), c.Sequencer,
-				console.Shown(c.For))
+		what := console.Plural(c.Count, "node ID")
+		if c.Nodes != nil {
+			what = "node IDs " + console.Stretches(c.Nodes)
 		}
-		return fmt.Sprintf("node IDs %s of %s are reserved for %s", console.Stretches(c.Nodes), c.Sequencer,
-			console.Shown(c.For))
+		return fmt.Sprintf("%s reserves %s for %s", c.Sequencer, what, console.Shown(c.For))
 	case cluster.Release:
-		return fmt.Sprintf("the node IDs of %s that were reserved for %s are released", c.Sequencer, console.Shown(c.For))
+		return fmt.Sprintf("%s gets back what was reserved for %s", c.Sequencer, console.Shown(c.For))
 	case cluster.Allocate:
 		return fmt.Sprintf("node IDs of %s are for %v now", c.Sequencer, c.Allocation)
 	case cluster.SetPolicy:

@@ -54,15 +54,15 @@ func TestWords(t *testing.T) {
 		},
 		{
 			cluster.Reserve{Sequencer: "orders", Reserving: cluster.Reserving{For: "imports", Count: 2}},
-			"2 node IDs of orders are reserved for imports",
+			"orders reserves 2 node IDs for imports",
 		},
 		{
 			cluster.Reserve{Sequencer: "orders", Reserving: cluster.Reserving{For: "imports", Nodes: []int64{3, 5, 6}}},
-			"node IDs 3, 5..6 of orders are reserved for imports",
+			"orders reserves node IDs 3, 5..6 for imports",
 		},
 		{
 			cluster.Release{Sequencer: "orders", For: "imports"},
-			"the node IDs of orders that were reserved for imports are released",
+			"orders gets back what was reserved for imports",
 		},
 		{cluster.SetPolicy{}, "the policy ends: members serve the sequencers that they attach to"},
 	} {

@@ -67,7 +67,8 @@ func (s *Service) Release(ctx context.Context, who *auth.Caller, sequencer, purp
 	defer end()
 	switch {
 	case (used.Greatest == nil) == (used.Until == nil):
-		err = Input(errors.New("want either the greatest ID that was made under the node IDs, or until when they were used"))
+		err = Input(errors.New("want either the greatest ID that was made under the node IDs, or until when they " +
+			"were used"))
 	case used.Greatest != nil:
 		err = s.member.ReleaseAfter(ctx, sequencer, purpose, *used.Greatest)
 	default:

@@ -103,7 +103,8 @@ func TestVerbs(t *testing.T) {
 	}
 
 	for range 2 {
-		reserved, err := a.admin.ReserveNodes(ctx, &firnv1.ReserveNodesRequest{Name: "orders", For: "imports", Count: 1})
+		reserved, err := a.admin.ReserveNodes(ctx,
+			&firnv1.ReserveNodesRequest{Name: "orders", For: "imports", Count: 1})
 		if r := reserved.GetReservation(); err != nil || r.GetFor() != "imports" || len(r.GetNodes()) != 1 ||
 			r.GetSince() == nil || reserved.GetFrom() == nil {
 			t.Fatalf("ReserveNodes: %v, %v", reserved, err)

@@ -175,7 +175,10 @@ var goodCalls = []anExchange{
 	{target: "GET " + ordersPath + "/nodes", status: 200},
 	{target: "GET /api/v1/cluster/value", status: 200},
 	{target: "DELETE " + ordersPath, status: 409, code: "refused"},
-	{target: "POST " + ordersPath + "/release", body: `{"for":"another","used_until":"2026-11-28T12:00:00Z"}`, status: 409, code: "refused"},
+	{
+		target: "POST " + ordersPath + "/release", body: `{"for":"another","used_until":"2026-11-28T12:00:00Z"}`,
+		status: 409, code: "refused",
+	},
 	{
 		target: "POST " + ordersPath + "/release", status: 200,
 		body: `{"for":"warehouse database","used_until":"1999-01-01T00:00:00Z"}`,
@@ -403,17 +406,22 @@ var badCalls = []anExchange{
 	{target: "POST " + ordersPath + "/reserve", body: aReserve, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/release", body: aRelease, status: 404, code: "unknown_sequencer"},
 	{
-		target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"x","count":0}`, status: 400, code: "bad_request",
+		target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"x","count":0}`, status: 400,
+		code:         "bad_request",
 		undocumented: true,
 	},
-	{target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"x","nodes":[1024]}`, status: 409, code: "refused"},
+	{
+		target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"x","nodes":[1024]}`, status: 409,
+		code: "refused",
+	},
 	{
 		target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"` + strings.Repeat("a", 64<<10) + `"}`,
 		status: 413, code: "too_large", undocumented: true,
 	},
 	{target: "POST /api/v1/sequencers/default/release", body: `{"for":"x"}`, status: 400, code: "bad_request"},
 	{
-		target: "POST /api/v1/sequencers/default/release", body: `{"for":"x","greatest":"1","used_until":"2026-11-28T12:00:00Z"}`,
+		target: "POST /api/v1/sequencers/default/release",
+		body:   `{"for":"x","greatest":"1","used_until":"2026-11-28T12:00:00Z"}`,
 		status: 400, code: "bad_request",
 	},
 	{

@@ -230,7 +230,8 @@ func sceneOf(status calls.Status, asked bool, notReady error) *scene {
 		for node, holder := range q.Nodes {
 			nodes[strconv.FormatInt(node, 10)] = holder
 		}
-		about["nodes"], about["waiting"], about["rules"] = nodes, q.Waiting, rules{q.Allocation, q.Share, q.Drained, q.Reservations}
+		about["nodes"], about["waiting"], about["rules"] = nodes, q.Waiting,
+			rules{q.Allocation, q.Share, q.Drained, q.Reservations}
 	}
 	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries}
 	if notReady != nil {

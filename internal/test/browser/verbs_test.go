@@ -177,7 +177,7 @@ func TestVerbsOfSequencers(t *testing.T) {
 	p.wait(`$("#sure").open`, "false")
 	p.waitFor(`text("#sheet .facts").includes("free1\u202f021")`)
 	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith(` +
-		`"the node IDs of default that were reserved for warehouse are released"))`)
+		`"default gets back what was reserved for warehouse"))`)
 
 	p.verb("#sheet", "allocate", "Change the allocation")
 	p.js(`($("#sure-kind").value = "percent")`)

@@ -1361,7 +1361,7 @@ var mutants = []mutant{
 	},
 	{
 		"two layouts that two logs have at one position share a generation", "internal/core/peer/generation.go",
-		"case i.Destroyed, !i.is(created, l.definition):", "case i.Destroyed, i.Created != created:",
+		"case i.Destroyed, !i.is(created, d):", "case i.Destroyed, i.Created != created:",
 		"./internal/core/peer", "ALogThatWasLost",
 	},
 	{

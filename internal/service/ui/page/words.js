@@ -171,8 +171,8 @@ const say = {
   undrain: (a) => [who(a.member), ` may hold node IDs of ${a.sequencer} again`],
   move: (a) => [`node ID ${a.node} of ${a.sequencer} is to move to `, who(a.to)],
   allocate: (a) => [a.sequencer, ` is allocated to ${forWhom(a.allocation)}`],
-  reserve: (a) => [`${a.nodes ? `node IDs ${stretches(a.nodes)}` : plural(a.count, "node ID", "node IDs")} of ${a.sequencer} are reserved for ${a.for}`],
-  release: (a) => [`the node IDs of ${a.sequencer} that were reserved for ${a.for} are released`],
+  reserve: (a) => [`${a.sequencer} reserves ${a.nodes ? `node IDs ${stretches(a.nodes)}` : plural(a.count, "node ID", "node IDs")} for ${a.for}`],
+  release: (a) => [`${a.sequencer} gets back what was reserved for ${a.for}`],
   "set-policy": (a) => [a.shares.length ? `the cluster is shared: ${a.shares.map((s) => `${s.percent ? `${s.percent} %` : "the rest"} for ${s.sequencer}`).join(", ")}` : "the policy is removed"],
   decline: (a) => [who(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
 };
