@@ -105,6 +105,7 @@ const (
 	Undrain   Kind = "undrain"
 	Move      Kind = "move" // the node ID Count to Other
 	Allocate  Kind = "allocate"
+	Borrow    Kind = "borrow" // a node ID, for Count IDs that no member makes, and For so long
 	Policy    Kind = "policy"
 	Expel     Kind = "expel"
 	Stop      Kind = "stop the store"

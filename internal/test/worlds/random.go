@@ -280,7 +280,7 @@ func (m *maker) step(name string) {
 func (m *maker) verb(name string) {
 	e := Event{Machine: name, Sequencer: pick(m, sequencers...)}
 	e.Other, _ = m.machine()
-	switch n := m.IntN(21); {
+	switch n := m.IntN(23); {
 	case n < 5:
 		e.Kind, e.Definition = Ensure, m.definition(e.Sequencer)
 	case n < 8:
@@ -301,6 +301,10 @@ func (m *maker) verb(name string) {
 		e.Kind, e.Count = Move, m.Int64N(4)
 	case n < 20:
 		e.Kind, e.Allocation = Allocate, m.allocation()
+	case n < 22:
+		if e.Kind, e.Count, e.For = Borrow, 1+m.Int64N(40), m.upTo(8*time.Second); m.Loses || m.apart {
+			e.Kind = Attach
+		}
 	default:
 		e = Event{Kind: Policy, Machine: name}
 		if m.chance(2) {

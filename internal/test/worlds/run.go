@@ -59,6 +59,7 @@ type world struct {
 	mu         sync.Mutex // guards what follows
 	seen       *seen
 	counted    *counted
+	borrowers  int // how many there were
 	transcript []line
 	result     Result
 }

@@ -85,6 +85,8 @@ func (v verb) do(ctx context.Context) error {
 		return m.Move(ctx, e.Sequencer, e.Count, whom)
 	case Allocate:
 		return m.Allocate(ctx, e.Sequencer, e.Allocation)
+	case Borrow:
+		return v.borrow(ctx)
 	case Policy:
 		return m.SetPolicy(ctx, e.Shares)
 	case Expel:

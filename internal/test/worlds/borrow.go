@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/retry"
+	"github.com/firn-id/firn/internal/core/cluster"
+)
+
+// borrow reserves a node ID, makes IDs under it as a database would, and releases it. The IDs begin where the
+// reservation says, and may be ahead of every clock.
+func (v verb) borrow(ctx context.Context) error {
+	w, m := v.world, v.process.member
+	w.mu.Lock()
+	w.borrowers++
+	by := fmt.Sprint("borrower ", w.borrowers)
+	w.mu.Unlock()
+	r, from, err := m.Reserve(ctx, v.Sequencer, cluster.Reserving{For: by, Count: 1})
+	if err != nil {
+		return err
+	}
+	q, err := m.Lookup(ctx, v.Sequencer)
+	if err != nil {
+		return err
+	}
+	l := lane{by: by, sequencer: v.Sequencer, layout: q.Definition().IDLayout()}
+	first, err := l.layout.TickAt(from)
+	if err != nil {
+		return err
+	}
+	if l.layout.TickStart(first).Before(from) {
+		first++ // the tick of from may have been begun
+	}
+	last := firn.ID(0)
+	for i := range max(v.Count, 1) {
+		id, err := l.layout.Compose(firn.Parts{Tick: first + i*i, Node: r.Nodes[0]})
+		if err != nil {
+			return err
+		}
+		given := id
+		if q.Definition().Scattered {
+			given = firn.Scatter(id)
+		}
+		w.mu.Lock()
+		if rule, text := w.seen.note(l, id, given); rule != "" {
+			w.failLocked(rule, text)
+		}
+		w.mu.Unlock()
+		last = id
+	}
+	if err := retry.Sleep(ctx, v.For); err != nil {
+		return err // it is reserved for ever
+	}
+	for tries := 0; ; tries++ {
+		if err = m.ReleaseAfter(ctx, v.Sequencer, by, last); err == nil || retry.Sleep(ctx, time.Second) != nil {
+			return err
+		}
+	}
+}
