@@ -156,6 +156,7 @@ var eventWords = map[Kind]string{
 	Undrain:   "{machine} has {other} undrained of {sequencer}",
 	Move:      "{machine} has node ID {count} of {sequencer} moved to {other}",
 	Allocate:  "{machine} allocates {sequencer} to {allocation}",
+	Borrow:    "{machine} reserves a node ID of {sequencer} for {for}, for somebody who makes {count} IDs",
 	Policy:    "{machine} sets the policy {shares}",
 	Expel:     "{machine} expels {other}",
 	Stop:      "the store stops",
