@@ -132,8 +132,11 @@ func (s Sequencer) NodeIDs() Range {
 	return nodes
 }
 
+// Taken returns how many node IDs members have.
+func (s Sequencer) Taken() int64 { return int64(s.nodes.len()) }
+
 // Free returns how many node IDs no member has, and nothing has reserved.
-func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - int64(s.nodes.len()) - s.Reserved() }
+func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - s.Taken() - s.Reserved() }
 
 func (c CreateSequencer) apply(v *Value) Outcome {
 	s, ok := v.sequencers.get(c.Sequencer)

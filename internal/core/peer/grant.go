@@ -144,7 +144,7 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 		return fmt.Sprintf("all %d of them, %d to %d, are %s; the sequencer is at capacity", nodes.Size(),
 			nodes.From, nodes.To, held)
 	default:
-		return fmt.Sprintf("its allocation allows %d, and members have them", v.NodeIDs().Size()-v.Reserved()-v.Free())
+		return fmt.Sprintf("its allocation allows %d, and members have them", v.Taken())
 	}
 }
 

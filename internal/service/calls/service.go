@@ -198,7 +198,7 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 	if unfit := s.member.Fit(name, q.Definition()); unfit != nil {
 		return unfit
 	}
-	if q.Free() == q.NodeIDs().Size() && s.member.Ready() == nil &&
+	if q.Taken() == 0 && s.member.Ready() == nil &&
 		!s.options.NoAutoAttach && q.Definition().Attach == cluster.AttachOnDemand {
 		return nil // nobody serves it yet, and the first call has the node that it comes to attach
 	}

@@ -186,7 +186,7 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Membe
 		to.put(waited, s.WaitedTime.Seconds(), name)
 		if c, ok := v.Sequencer(name); ok && w.first(soon, m.ID(), c) {
 			to.put(layoutEnd, float64(calls.Until(q.Layout()).Unix()), name)
-			to.put(held, float64(c.NodeIDs().Size()-c.Free()), name)
+			to.put(held, float64(c.Taken()), name)
 			to.put(free, float64(c.Free()), name)
 			to.put(inLine, float64(len(c.Waiting())), name)
 		}
