@@ -22,6 +22,28 @@ a time, to copy.
 Name the layout, or with --sequencer the sequencer, whose layout gen sql gets
 from a server. Functions for several layouts need different names: see --name.
 
+With --generator gen sql prints functions that make IDs in the database instead,
+where a call to firn is not possible. They need a node ID that nobody else has;
+in a cluster reserve one:
+
+  firn sequencer reserve orders --nodes 900 --for "warehouse database"
+
+- PostgreSQL: firn_next(), for the DEFAULT of a column. An ID never comes twice,
+  also if a transaction is rolled back; sessions wait for each other only while
+  an ID is made.
+- MySQL and MariaDB: firn_next(), to be called in INSERT or, with --table, by a
+  trigger, since a DEFAULT can't call stored functions there. It locks its row
+  until the transaction ends, and a rollback gives IDs back; called before the
+  transaction it does neither.
+- SQLite: a view firn_next with the next ID, to be read in INSERT, and triggers
+  for --table that note it, since no trigger can set the ID of a new row. One
+  INSERT makes one row.
+
+IDs ascend, whatever the clock does: if it is behind the last ID, IDs continue
+from there, and so they do in the next tick when a tick has no more. A copy of
+the database that accepts writes needs another --node; so does a promoted
+replica while the old primary may still make IDs.
+
 With --store gen sql prints the tables of a store in PostgreSQL instead. An
 owner of the database runs them if firn serve --store postgres://... may not
 create them.`
@@ -30,10 +52,12 @@ const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
   firn gen sql --dialect mysql --layout twitter --name tweet | mariadb shop
   firn gen sql --dialect sqlite --table orders | sqlite3 shop.db
   firn gen sql --dialect postgres --sequencer orders --name orders
+  firn gen sql --generator --node 900 --dialect postgres | psql shop
   firn gen sql --store --role ids | psql app`
 
 func (p *program) genSQL() *cobra.Command {
-	s := deploy.NewSQL()
+	g := deploy.NewSQLGenerator()
+	s, generator := &g.SQL, false
 	var layout layoutFlags
 	var sequencer string
 	var ask serverFlags
@@ -46,10 +70,13 @@ func (p *program) genSQL() *cobra.Command {
 		completes(c, "dialect", deploy.Dialects)
 		layout.add(c, fs)
 		setting.Text(fs, &s.Name, "name", "name", "what the names of functions and views begin with")
-		setting.Text(fs, &s.Table, "table", "table", "for SQLite: the table with the IDs")
-		setting.Text(fs, &s.Column, "column", "column", "for SQLite: the column with the IDs")
+		setting.Text(fs, &s.Table, "table", "table", "for SQLite: the table with the IDs; with\n"+
+			"--generator also for a trigger in MySQL and MariaDB")
+		setting.Text(fs, &s.Column, "column", "column", "with --table: the column with the IDs")
 		addSequencer(fs, &sequencer, "the sequencer that makes the IDs, instead of --layout and --epoch")
 		ask.addPublic(fs)
+		setting.Bool(fs, &generator, "generator", "print functions that make IDs")
+		setting.Number(fs, &g.Node, "node", "", 0, "with --generator: the node ID of the IDs, which nobody else may have")
 		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
 		setting.Text(fs, &tables.Schema, "postgres-schema", "name",
 			"with --store: the schema for the tables, see firn serve")
@@ -63,7 +90,7 @@ func (p *program) genSQL() *cobra.Command {
 			if store {
 				for _, name := range []string{
 					"dialect", "layout", "epoch", "name", "table", "column",
-					"sequencer", "server",
+					"sequencer", "server", "generator", "node",
 				} {
 					if c.Flags().Changed(name) {
 						return "", usagef("--%s has no effect with --store", name)
@@ -76,6 +103,9 @@ func (p *program) genSQL() *cobra.Command {
 					return "", usagef("--%s has no effect without --store", name)
 				}
 			}
+			if !generator && c.Flags().Changed("node") {
+				return "", usagef("--node has no effect without --generator")
+			}
 			d := decoder{program: p}
 			if err := d.setSequencer(c, sequencer, &ask, &layout); err != nil {
 				return "", err
@@ -86,9 +116,12 @@ func (p *program) genSQL() *cobra.Command {
 			}
 			if d.sequencer.Scattered {
 				return "", fmt.Errorf("sequencer %s is scattered: its IDs do not lie in the order of their time, and "+
-					"a database can't gather them; want another one", sequencer)
+					"a database can neither gather nor make them; want another one", sequencer)
 			}
 			s.Layout = d.sequencer.Layout
+			if generator {
+				return g.Text(o)
+			}
 			return s.Text(o)
 		})
 }
