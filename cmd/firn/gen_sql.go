@@ -28,16 +28,17 @@ in a cluster reserve one:
 
   firn sequencer reserve orders --nodes 900 --for "warehouse database"
 
-- PostgreSQL: firn_next(), for the DEFAULT of a column. An ID never comes twice,
-  also if a transaction is rolled back; sessions wait for each other only while
-  an ID is made.
-- MySQL and MariaDB: firn_next(), to be called in INSERT or, with --table, by a
-  trigger, since a DEFAULT can't call stored functions there. It locks its row
-  until the transaction ends, and a rollback gives IDs back; called before the
-  transaction it does neither.
-- SQLite: a view firn_next with the next ID, to be read in INSERT, and triggers
-  for --table that note it, since no trigger can set the ID of a new row. One
-  INSERT makes one row.
+In PostgreSQL firn_next() serves as the DEFAULT of a column. No ID comes twice,
+also if a transaction is rolled back, and sessions wait for each other only
+while an ID is made.
+
+In MySQL and MariaDB a DEFAULT can't call stored functions: call firn_next() in
+INSERT, or have a trigger of --table call it. It locks its row until the
+transaction ends, and a rollback gives its IDs back. Called before the
+transaction it does neither.
+
+In SQLite no trigger can set the ID of a new row: INSERT reads the next ID from
+the view firn_next, and triggers of --table note it. One INSERT makes one row.
 
 IDs ascend, whatever the clock does: if it is behind the last ID, IDs continue
 from there, and so they do in the next tick when a tick has no more. A copy of
