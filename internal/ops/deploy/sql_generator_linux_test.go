@@ -331,7 +331,9 @@ func (d database) keepsLayout(t *testing.T) {
 	if place := func(id firn.ID) firn.ID { return id &^ (1023 << 12) }; place(ids[0]) <= place(before[0]) {
 		t.Errorf("after %d and with another node ID comes %d", before[0], ids[0])
 	}
-	other := d.generated(t, "firn", tiny, 0)
+	l := firn.Default
+	l.Epoch = l.Epoch.AddDate(-1, 0, 0)
+	other := d.generated(t, "firn", l, 0)
 	if d.dialect == "postgres" {
 		d.refuses(t, other, "want the same layout")
 		d.takes(t, firn.Default, 0, 1)
@@ -460,13 +462,14 @@ func TestGeneratorOfPostgres(t *testing.T) {
 	// A role needs no rights but on the table, and can't change what the generator knows.
 	const role = "SET ROLE shop; SET search_path = pg_temp;\n"
 	d.run(t, "CREATE ROLE shop; GRANT INSERT, SELECT ON orders TO shop;\n")
-	const fake = "CREATE TEMP SEQUENCE firn_generator_place; CREATE TEMP SEQUENCE firn_generator_start;\n"
+	const fake = "CREATE TEMP SEQUENCE firn_generator_place MAXVALUE 1; CREATE TEMP SEQUENCE firn_generator_start;\n"
 	ascending(t, numbersOf(t, d.run(t, d.insert()+role+fake+strings.Replace(d.insert(), "orders", "public.orders", 1))))
 	d.refuses(t, role+"SELECT public.firn_floor(now() + interval '1 hour');\n", "permission denied")
 	d.refuses(t, role+"SELECT setval('public.firn_generator_place', 1);\n", "permission denied")
 
 	// Transactions of all kinds see the last ID.
-	d.run(t, "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM orders;\n\\! "+other+"\n"+d.insert()+"COMMIT;\n")
+	ascending(t, numbersOf(t, d.run(t, "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM orders;\n\\! "+other+
+		"\n"+d.insert()+"COMMIT;\n")))
 	d.refuses(t, "BEGIN READ ONLY; SELECT firn_next();\n", "read-only transaction")
 }
 
@@ -499,11 +502,11 @@ func TestGeneratorOfSQLite(t *testing.T) {
 		"UNIQUE constraint failed")
 
 	// IDs of other nodes are theirs.
-	others, _ := firn.Default.Compose(firn.Parts{Tick: 1 << 40, Node: 901})
+	others, _ := firn.Default.Compose(firn.Parts{Tick: 1<<40 - 1, Node: 901})
 	d.expect(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 'other') RETURNING id;", others), others.String())
 	own, _ := firn.Default.Compose(firn.Parts{Tick: 1 << 40, Node: 900, Sequence: 4095})
 	second := d.takes(t, firn.Default, 900, 1)[0]
-	ascending(t, []firn.ID{first, second, own})
+	ascending(t, []firn.ID{first, second, others, own})
 	// But one of its own is not the next one.
 	d.expect(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 'restored') RETURNING id;", own), own.String())
 	if got := d.takes(t, firn.Default, 900, 1)[0]; got>>22 != 1<<40+1 || got&4095 != 0 {
