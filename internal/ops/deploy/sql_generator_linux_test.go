@@ -462,7 +462,7 @@ func TestGeneratorOfPostgres(t *testing.T) {
 	// A role needs no rights but on the table, and can't change what the generator knows.
 	const role = "SET ROLE shop; SET search_path = pg_temp;\n"
 	d.run(t, "CREATE ROLE shop; GRANT INSERT, SELECT ON orders TO shop;\n")
-	const fake = "CREATE TEMP SEQUENCE firn_generator_place MAXVALUE 1; CREATE TEMP SEQUENCE firn_generator_start;\n"
+	const fake = "CREATE TEMP SEQUENCE firn_generator_place MINVALUE 0 MAXVALUE 1; CREATE TEMP SEQUENCE firn_generator_start;\n"
 	ascending(t, numbersOf(t, d.run(t, d.insert()+role+fake+strings.Replace(d.insert(), "orders", "public.orders", 1))))
 	d.refuses(t, role+"SELECT public.firn_floor(now() + interval '1 hour');\n", "permission denied")
 	d.refuses(t, role+"SELECT setval('public.firn_generator_place', 1);\n", "permission denied")
@@ -502,7 +502,7 @@ func TestGeneratorOfSQLite(t *testing.T) {
 		"UNIQUE constraint failed")
 
 	// IDs of other nodes are theirs.
-	others, _ := firn.Default.Compose(firn.Parts{Tick: 1<<40 - 1, Node: 901})
+	others, _ := firn.Default.Compose(firn.Parts{Tick: 1<<40 - 1, Node: 899})
 	d.expect(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 'other') RETURNING id;", others), others.String())
 	own, _ := firn.Default.Compose(firn.Parts{Tick: 1 << 40, Node: 900, Sequence: 4095})
 	second := d.takes(t, firn.Default, 900, 1)[0]
