@@ -77,7 +77,8 @@ func (p *program) genSQL() *cobra.Command {
 		addSequencer(fs, &sequencer, "the sequencer that makes the IDs, instead of --layout and --epoch")
 		ask.addPublic(fs)
 		setting.Bool(fs, &generator, "generator", "print functions that make IDs")
-		setting.Number(fs, &g.Node, "node", "", 0, "with --generator: the node ID of the IDs, which nobody else may have")
+		setting.Number(fs, &g.Node, "node", "", 0,
+			"with --generator: the node ID of the IDs, which nobody else may have")
 		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
 		setting.Text(fs, &tables.Schema, "postgres-schema", "name",
 			"with --store: the schema for the tables, see firn serve")
