@@ -428,6 +428,7 @@ func TestGeneratorOnAPromotedReplica(t *testing.T) {
 	s := dbtest.StartPostgres(t)
 	primary := on(t, s)
 	primary.generator(t, firn.Default, 900)
+	primary.takes(t, firn.Default, 900, 1)
 	r := s.Replica(t)
 	replica := on(t, r)
 	r.Part(t)
