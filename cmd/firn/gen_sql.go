@@ -22,6 +22,29 @@ a time, to copy.
 Name the layout, or with --sequencer the sequencer, whose layout gen sql gets
 from a server. Functions for several layouts need different names: see --name.
 
+With --generator gen sql prints functions that make IDs in the database instead,
+where a call to firn is not possible. They need a node ID that nobody else has;
+in a cluster reserve one:
+
+  firn sequencer reserve orders --nodes 900 --for "warehouse database"
+
+In PostgreSQL firn_next() serves as the DEFAULT of a column. No ID comes twice,
+also if a transaction is rolled back, and sessions wait for each other only
+while an ID is made.
+
+In MySQL and MariaDB a DEFAULT can't call stored functions: call firn_next() in
+INSERT, or have a trigger of --table call it. It locks its row until the
+transaction ends, and a rollback gives its IDs back. Called before the
+transaction it does neither.
+
+In SQLite no trigger can set the ID of a new row: INSERT reads the next ID from
+the view firn_next, and triggers of --table note it. One INSERT makes one row.
+
+IDs ascend, whatever the clock does: if it is behind the last ID, IDs continue
+from there, and so they do in the next tick when a tick has no more. A copy of
+the database that accepts writes needs another --node; so does a promoted
+replica while the old primary may still make IDs.
+
 With --store gen sql prints the tables of a store in PostgreSQL instead. An
 owner of the database runs them if firn serve --store postgres://... may not
 create them.`
@@ -30,10 +53,12 @@ const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
   firn gen sql --dialect mysql --layout twitter --name tweet | mariadb shop
   firn gen sql --dialect sqlite --table orders | sqlite3 shop.db
   firn gen sql --dialect postgres --sequencer orders --name orders
+  firn gen sql --generator --node 900 --dialect postgres | psql shop
   firn gen sql --store --role ids | psql app`
 
 func (p *program) genSQL() *cobra.Command {
-	s := deploy.NewSQL()
+	g := deploy.NewSQLGenerator()
+	s, generator := &g.SQL, false
 	var layout layoutFlags
 	var sequencer string
 	var ask serverFlags
@@ -46,10 +71,14 @@ func (p *program) genSQL() *cobra.Command {
 		completes(c, "dialect", deploy.Dialects)
 		layout.add(c, fs)
 		setting.Text(fs, &s.Name, "name", "name", "what the names of functions and views begin with")
-		setting.Text(fs, &s.Table, "table", "table", "for SQLite: the table with the IDs")
-		setting.Text(fs, &s.Column, "column", "column", "for SQLite: the column with the IDs")
+		setting.Text(fs, &s.Table, "table", "table", "for SQLite: the table with the IDs; with\n"+
+			"--generator also for a trigger in MySQL and MariaDB")
+		setting.Text(fs, &s.Column, "column", "column", "with --table: the column with the IDs")
 		addSequencer(fs, &sequencer, "the sequencer that makes the IDs, instead of --layout and --epoch")
 		ask.addPublic(fs)
+		setting.Bool(fs, &generator, "generator", "print functions that make IDs")
+		setting.Number(fs, &g.Node, "node", "", 0,
+			"with --generator: the node ID of the IDs, which nobody else may have")
 		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
 		setting.Text(fs, &tables.Schema, "postgres-schema", "name",
 			"with --store: the schema for the tables, see firn serve")
@@ -63,7 +92,7 @@ func (p *program) genSQL() *cobra.Command {
 			if store {
 				for _, name := range []string{
 					"dialect", "layout", "epoch", "name", "table", "column",
-					"sequencer", "server",
+					"sequencer", "server", "generator", "node",
 				} {
 					if c.Flags().Changed(name) {
 						return "", usagef("--%s has no effect with --store", name)
@@ -76,6 +105,9 @@ func (p *program) genSQL() *cobra.Command {
 					return "", usagef("--%s has no effect without --store", name)
 				}
 			}
+			if !generator && c.Flags().Changed("node") {
+				return "", usagef("--node has no effect without --generator")
+			}
 			d := decoder{program: p}
 			if err := d.setSequencer(c, sequencer, &ask, &layout); err != nil {
 				return "", err
@@ -86,9 +118,12 @@ func (p *program) genSQL() *cobra.Command {
 			}
 			if d.sequencer.Scattered {
 				return "", fmt.Errorf("sequencer %s is scattered: its IDs do not lie in the order of their time, and "+
-					"a database can't gather them; want another one", sequencer)
+					"a database can neither gather nor make them; want another one", sequencer)
 			}
 			s.Layout = d.sequencer.Layout
+			if generator {
+				return g.Text(o)
+			}
 			return s.Text(o)
 		})
 }

@@ -22,8 +22,8 @@ type SQL struct {
 	Table, Column string // for SQLite alone: where the IDs are
 }
 
-// Dialects are the kinds of SQL.
-var Dialects = []string{"postgres", "mysql", "sqlite"}
+// Dialects are the kinds of SQL. MariaDB gets what MySQL gets.
+var Dialects = []string{"postgres", "mysql", "mariadb", "sqlite"}
 
 // NewSQL is for the default layout, and no dialect yet.
 func NewSQL() SQL { return SQL{Name: "firn", Layout: firn.Default, Column: "id"} }
@@ -37,11 +37,21 @@ var (
 // Text is the SQL.
 func (s SQL) Text(o Origin) (string, error) {
 	var c checks
+	s.check(&c, s.Dialect == "sqlite")
+	if c.err != nil {
+		return "", c.err
+	}
+	n := s.numbers()
+	return c.text(o, n.Dialect+".sql", n)
+}
+
+// check refuses what is not right. With tables, the SQL is for one table.
+func (s SQL) check(c *checks, tables bool) {
 	c.that(slices.Contains(Dialects, s.Dialect), "dialect", "%.40q is not a dialect; want one of %s", s.Dialect,
 		strings.Join(Dialects, ", "))
 	c.that(functionName.MatchString(s.Name) && !slices.Contains(keywords, s.Name), "name",
 		"%.40q can't begin the name of a function; want up to 40 of a-z, 0-9 and _, such as firn", s.Name)
-	if s.Dialect == "sqlite" {
+	if tables {
 		c.that(columnName.MatchString(s.Table), "table",
 			"%.80q is not a table; want the one with the IDs, such as orders", s.Table)
 		c.that(columnName.MatchString(s.Column), "column",
@@ -54,10 +64,6 @@ func (s SQL) Text(o Origin) (string, error) {
 	}
 	err := s.Layout.Validate()
 	c.that(err == nil, "layout", "%w", err)
-	if c.err != nil {
-		return "", c.err
-	}
-	return c.text(o, s.Dialect+".sql", s.numbers())
 }
 
 // sqlNumbers are the numbers of a layout that the templates fill in. All are whole and below 2^63, and so are those
@@ -92,6 +98,9 @@ func (s SQL) numbers() sqlNumbers {
 		nodeAt, sequenceAt = 0, nodeBits
 	}
 	most := func(bits int) int64 { return 1<<bits - 1 }
+	if s.Dialect == "mariadb" {
+		s.Dialect = "mysql"
+	}
 	n := sqlNumbers{SQL: s, div: "/", Shift: nodeBits + l.SequenceBits}
 	if s.Dialect == "mysql" {
 		n.div = "DIV"
@@ -149,13 +158,16 @@ func (n sqlNumbers) Micros(id string) string {
 }
 
 // FirstID is the expression for the smallest ID of a time from First to Last.
-func (n sqlNumbers) FirstID(micros string) string {
+func (n sqlNumbers) FirstID(micros string) string { return n.tick(micros, n.Shift) }
+
+// tick is the expression for the tick of a time from First to Last, above some bits.
+func (n sqlNumbers) tick(micros string, shift int) string {
 	since, each := fmt.Sprintf("(%s - %d)", micros, n.First), n.Layout.Tick.Nanoseconds()
 	if each%1000 == 0 {
-		return fmt.Sprintf("(%s %s %d << %d)", since, n.div, each/1000, n.Shift)
+		return fmt.Sprintf("(%s %s %d << %d)", since, n.div, each/1000, shift)
 	}
 	return fmt.Sprintf("(%[1]s %[2]s %[3]d * 1000 + (%[1]s %% %[3]d * 1000 + %[4]d) %[2]s %[3]d << %[5]d)",
-		since, n.div, each, n.First*1000-n.epoch[0]*1000-n.epoch[1], n.Shift)
+		since, n.div, each, n.First*1000-n.epoch[0]*1000-n.epoch[1], shift)
 }
 
 // Fraction are the digits of a second that a text of the time has: 3, or 6 where milliseconds are too coarse.
