@@ -255,7 +255,7 @@ func TestWrongParameters(t *testing.T) {
 
 		{with(func(s *SQL) {
 			s.Dialect = "oracle"
-		}), `dialect: "oracle" is not a dialect; want one of postgres, mysql, sqlite`},
+		}), `dialect: "oracle" is not a dialect; want one of postgres, mysql, mariadb, sqlite`},
 		{with(func(s *SQL) {
 			s.Name = "firn; DROP TABLE orders"
 		}), `name: "firn; DROP TABLE orders" can't begin the name of a function; want up to 40 of a-z, 0-9 and _`},
