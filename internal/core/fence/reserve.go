@@ -22,13 +22,13 @@ const (
 )
 
 // Reserve takes a node ID from its owner, if it has one, and from all later ones. It returns the instant from which on
-// whoever has it may use it; the former owner may use the time before. It returns the same when the node ID is reserved
-// under that name, which has no spaces.
+// whoever has it may use it, notBefore or later; the former owner may use the time before. It returns the same when the
+// node ID is reserved under that name, which has no spaces.
 //
 // While the outcome of an attempt is in doubt or the store is unavailable, Reserve tries again until ctx ends.
 // ErrClosed is returned when a guard no longer holds. An error is also returned when the node ID is reserved under
 // another name, or its horizon can't be read. Otherwise the error is that of the store or of ctx.
-func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name string,
+func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name string, notBefore time.Time,
 	guards ...store.Condition,
 ) (from time.Time, err error) {
 	err = changeReserved(ctx, s, prefix, node, func(v View) (t store.Txn, due bool, err error) {
@@ -40,8 +40,9 @@ func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name
 			from = time.UnixMilli(floor)
 			return t, false, nil
 		}
-		from = time.UnixMilli(v.Horizon)
-		operation := fmt.Sprintf("%s%s@%d", reservedPrefix, name, v.Horizon)
+		floor = max(v.Horizon, roundUp(notBefore))
+		from = time.UnixMilli(floor)
+		operation := fmt.Sprintf("%s%s@%d", reservedPrefix, name, floor)
 		t.If = slices.Clone(guards) // every claim, extension and release of the node ID puts the horizon, too
 		t.Then = []store.Op{store.Put(reportedKey(prefix, node), reportedValue(endOfTime, operation, fresh.Text()))}
 		if v.Live != 0 {

@@ -18,14 +18,14 @@ func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
 		a, operator := p.party("a"), p.party("operator")
 		f := a.mustClaim(7)
 		for range 2 {
-			from, err := Reserve(t.Context(), operator.client, prefix, 7, "3")
+			from, err := Reserve(t.Context(), operator.client, prefix, 7, "3", time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantTime(t, "where it begins", from, f.Horizon())
 			time.Sleep(time.Minute)
 		}
-		if _, err := Reserve(t.Context(), operator.client, prefix, 7, "4"); err == nil {
+		if _, err := Reserve(t.Context(), operator.client, prefix, 7, "4", time.Time{}); err == nil {
 			t.Error("one node ID is reserved twice")
 		}
 		if _, err := Revoke(t.Context(), operator.client, prefix); err == nil {
@@ -60,7 +60,7 @@ func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		f := a.mustClaim(7)
-		from, err := Reserve(t.Context(), a.client, prefix, 7, "r")
+		from, err := Reserve(t.Context(), a.client, prefix, 7, "r", time.Time{})
 		if err == nil {
 			err = Free(t.Context(), a.client, prefix, 7, "r", time.Unix(0, 0))
 		}
@@ -70,9 +70,17 @@ func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
 		wantTime(t, "where it began", from, f.Horizon())
 		wantTime(t, "the floor of the next owner", a.mustClaim(7).Floor(), f.Horizon())
 
-		from, err = Reserve(t.Context(), a.client, prefix, 8, "r")
+		from, err = Reserve(t.Context(), a.client, prefix, 8, "r", time.Time{})
 		if err != nil || from.UnixMilli() != 0 {
 			t.Errorf("of a node ID that was never used: %v, %v", from, err)
+		}
+		later := time.Now().Add(time.Minute)
+		for _, notBefore := range []time.Time{later, {}} {
+			from, err := Reserve(t.Context(), a.client, prefix, 9, "r", notBefore)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantTime(t, "where it begins at the earliest", from, later)
 		}
 	})
 }
@@ -81,11 +89,11 @@ func TestReserveRefusesWhatItCanNotKnow(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		a.put(reportedKey(prefix, 5), "soon")
-		if _, err := Reserve(t.Context(), a.client, prefix, 5, "r"); err == nil {
+		if _, err := Reserve(t.Context(), a.client, prefix, 5, "r", time.Time{}); err == nil {
 			t.Error("with a horizon that can't be read: no error")
 		}
 		guard := store.Condition{Key: "guard", Version: 9}
-		if _, err := Reserve(t.Context(), a.client, prefix, 6, "r", guard); !errors.Is(err, ErrClosed) {
+		if _, err := Reserve(t.Context(), a.client, prefix, 6, "r", time.Time{}, guard); !errors.Is(err, ErrClosed) {
 			t.Errorf("with a guard that does not hold: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -118,7 +126,7 @@ func TestWhatIsReservedIsUsedByNobody(t *testing.T) {
 			p.service.Inject(d.fault)
 			time.Sleep(d.upTo(2 * time.Minute))
 
-			from, err := Reserve(t.Context(), operator.client, prefix, 1, "r")
+			from, err := Reserve(t.Context(), operator.client, prefix, 1, "r", time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +179,7 @@ func TestReserveTriesAgain(t *testing.T) {
 				}
 				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}
 			})
-			from, err := Reserve(t.Context(), operator.client, prefix, 7, "r")
+			from, err := Reserve(t.Context(), operator.client, prefix, 7, "r", time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 // gets the node IDs, and fences say it to members that have not read that far. Both are done again by a Reserve for the
 // same purpose, which returns the same.
 //
-// The errors are those of Drain. After any other than a *RefusedError the node IDs may be reserved, and must not be
+// The errors are those of Drain, and an ErrNotReady while members may not claim either. After any other than a *RefusedError the node IDs may be reserved, and must not be
 // used before another Reserve has succeeded.
 func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserving) (*cluster.Reservation, time.Time,
 	error,
@@ -37,8 +37,12 @@ func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserv
 	if made == nil || q.Created() != c.Created {
 		return nil, time.Time{}, &RefusedError{c, "it was released meanwhile"}
 	}
-	from, err := m.fenceOff(ctx, sequencer, q, made)
-	return made, from, err
+	for {
+		from, err := m.fenceOff(ctx, sequencer, q, made)
+		if !errors.Is(err, fence.ErrClosed) || retry.Sleep(ctx, backoff.First) != nil { // else the floor was raised
+			return made, from, err
+		}
+	}
 }
 
 // fenceOff has no member use the node IDs of a reservation, and returns the instant at which their IDs may begin.
@@ -46,17 +50,26 @@ func (m *Member) fenceOff(ctx context.Context, name string, q cluster.Sequencer,
 	r *cluster.Reservation) (from time.Time,
 	err error,
 ) {
-	guard, from, err := m.open(ctx, name, q.Created(), q.Definition())
-	for _, node := range r.Nodes {
-		if err != nil {
-			break
-		}
-		var floor time.Time
-		if floor, err = fence.Reserve(ctx, m.store, fencePrefix(name), node, fenceName(r), guard); floor.After(from) {
-			from = floor
-		}
+	guard, notBefore, err := m.open(ctx, name, q.Created(), q.Definition())
+	if err != nil {
+		return from, err
 	}
-	return from, err
+	floor, floored, err := m.floored(ctx)
+	if err == nil {
+		err = m.checkKept(ctx)
+	}
+	if err != nil {
+		return from, fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
+	for _, node := range r.Nodes {
+		began, err := fence.Reserve(ctx, m.store, fencePrefix(name), node, fenceName(r), later(notBefore, floor), guard,
+			floored)
+		if err != nil {
+			return from, err
+		}
+		from = later(from, began)
+	}
+	return from, nil
 }
 
 // fenceName is what the fences of a reservation are called.

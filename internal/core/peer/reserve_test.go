@@ -169,6 +169,11 @@ func TestReservationsOutliveALoss(t *testing.T) {
 					t.Errorf("reserved is %+v", r)
 				}
 				w.takes(2*time.Second, a, late)
+				_, from, err := a.mem.Load().Reserve(t.Context(), DefaultSequencer, cluster.Reserving{For: "more", Count: 1})
+				f, _, floorErr := a.mem.Load().readFloor(t.Context())
+				if err != nil || floorErr != nil || from.Before(f.From) || f.From.Before(epoch) {
+					t.Errorf("what is reserved then begins at %v, %v; members at %v, %v", from, err, f.From, floorErr)
+				}
 				if _, still := a.mem.Load().unkept.Load(DefaultSequencer); still {
 					t.Error("it would be reserved again for ever")
 				}

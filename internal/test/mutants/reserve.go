@@ -21,7 +21,7 @@ var reservations = []mutant{
 	},
 	{
 		"a reservation begins where the time of all begins", "internal/core/fence/reserve.go",
-		"from = time.UnixMilli(v.Horizon)", "from = time.UnixMilli(0)",
+		"floor = max(v.Horizon, roundUp(notBefore))", "floor = roundUp(notBefore)",
 		"./internal/core/fence", ofReservations,
 	},
 	{
@@ -42,6 +42,11 @@ var reservations = []mutant{
 	{
 		"a member is told before the fence is there", "internal/core/peer/reserve.go",
 		"from, err := m.fenceOff(ctx, sequencer, q, made)", "from, err := time.Time{}, error(nil)",
+		"./internal/core/peer", ofReservations,
+	},
+	{
+		"a reservation begins below the floor of all", "internal/core/peer/reserve.go",
+		"later(notBefore, floor), guard", "later(notBefore, time.Time{}.Add(0*floor.Sub(floor))), guard",
 		"./internal/core/peer", ofReservations,
 	},
 	{
