@@ -1325,12 +1325,12 @@ type isReleaseNodesRequest_Used interface {
 }
 
 type ReleaseNodesRequest_Greatest struct {
-	// The greatest ID that it made.
+	// The greatest ID that it made. It says nothing where IDs are scattered.
 	Greatest int64 `protobuf:"varint,3,opt,name=greatest,proto3,oneof"`
 }
 
 type ReleaseNodesRequest_UsedUntil struct {
-	// All its IDs are of instants before this one.
+	// All its IDs are of instants before this one, at most a day ahead.
 	UsedUntil *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=used_until,json=usedUntil,proto3,oneof"`
 }
 

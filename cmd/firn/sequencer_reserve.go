@@ -81,8 +81,8 @@ func parseNodeIDs(text string) (nodes []int64, err error) {
 		case last-first >= cluster.MaxReserved || len(nodes) >= cluster.MaxReserved:
 			return nil, fmt.Errorf("%.40q has more than %d node IDs", text, cluster.MaxReserved)
 		}
-		for node := first; node <= last; node++ {
-			nodes = append(nodes, node)
+		for i := range last - first + 1 {
+			nodes = append(nodes, first+i)
 		}
 	}
 	return nodes, nil
@@ -92,8 +92,9 @@ const releaseHelp = `Release ends firn sequencer reserve: nodes get the node IDs
 
 First stop whatever makes IDs under them, for good. With --greatest, say the
 greatest ID that it made; or with --used-until a time after all its IDs, such as
-now, or a time in the past if it made none. If that lies in the future, nodes
-get the node IDs back then. Ask any server.`
+now, or a time in the past if it made none. Of a sequencer whose IDs are
+scattered, only --used-until tells. If that lies in the future, by at most a
+day, nodes get the node IDs back then. Ask any server.`
 
 func (p *program) releaseCommand() *cobra.Command {
 	var o lookOptions

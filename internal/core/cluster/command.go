@@ -98,8 +98,8 @@ type (
 	}
 
 	// DestroySequencer permanently destroys a sequencer. It is refused while node IDs of it are reserved. Its name may
-	// be used again: Created, if not zero, is the
-	// position at which the generation was created, so that a late command does not destroy the next one.
+	// be used again: Created, if not zero, is the position at which the generation was created, so that a late command
+	// does not destroy the next one.
 	DestroySequencer struct {
 		Sequencer string `json:"sequencer"`
 		Created   int64  `json:"created,omitempty"`

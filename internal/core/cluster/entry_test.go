@@ -49,7 +49,7 @@ var everyCommand = []Command{
 	Allocate{"orders", 0, Allocation{Kind: AllocatePercent, Percent: 50}},
 	Reserve{"orders", 17, Reserving{"warehouse database", 1795910400123, 2, nil}},
 	Reserve{"orders", 0, Reserving{"ä", 0, 0, []int64{0, 7}}},
-	Release{"orders", 17, "warehouse database"},
+	Release{"orders", 17, "warehouse database", 21},
 	SetPolicy{},
 	SetPolicy{[]Share{{"orders", 75}, {"spare", 0}}},
 }

@@ -103,7 +103,7 @@ func (e entry) command() Command {
 		Undrain{watchedSequencer, id},
 		Move{watchedSequencer, number, id},
 		Reserve{watchedSequencer, 0, Reserving{For: "x", Nodes: []int64{number}}},
-		Release{Sequencer: watchedSequencer, For: "x"},
+		Release{Sequencer: watchedSequencer, For: "x"}, // see applied
 	}[e.op()]
 }
 
@@ -295,7 +295,15 @@ func (t *table) applied(v Value, e entry) Value {
 			target, _ = v.peers.atMarked(int(position % n))
 		}
 	}
-	next, _ := t.apply(v, Entry{Position: position, Command: e.command()})
+	c := e.command()
+	if release, ok := c.(Release); ok { // of what is reserved there
+		s, _ := v.Sequencer(watchedSequencer)
+		if r := s.Reservation(release.For); r != nil {
+			release.Since = r.Since
+		}
+		c = release
+	}
+	next, _ := t.apply(v, Entry{Position: position, Command: c})
 	return next
 }
 

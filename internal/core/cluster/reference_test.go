@@ -36,6 +36,7 @@ type plainSequencer struct {
 	free       []int64
 	used       map[int64]bool
 	reserved   map[string][]int64
+	reservedAt map[string]int64
 }
 
 func newReference() *reference {
@@ -139,7 +140,7 @@ func (r *reference) apply(e Entry) Result {
 			s = newPlainSequencer(c)
 			s.created = e.Position
 			for _, reserve := range c.Reserve {
-				if s.reserve(reserve) != Applied {
+				if s.reserve(reserve, e.Position) != Applied {
 					return Refused
 				}
 			}
@@ -213,13 +214,13 @@ func (r *reference) apply(e Entry) Result {
 		if !ok || c.Created != 0 && c.Created != s.created || s.counts() {
 			return Refused
 		}
-		return s.reserve(c.Reserving)
+		return s.reserve(c.Reserving, e.Position)
 	case Release:
 		s, ok := r.sequencers[c.Sequencer]
 		switch {
 		case !ok || c.Created != 0 && c.Created != s.created || s.counts():
 			return Refused
-		case s.reserved[c.For] == nil:
+		case s.reserved[c.For] == nil || s.reservedAt[c.For] != c.Since:
 			return Unchanged
 		}
 		s.free = append(s.free, s.reserved[c.For]...)
@@ -546,7 +547,7 @@ func newPlainSequencer(c CreateSequencer) *plainSequencer {
 	s := &plainSequencer{
 		definition: d, region: c.Region, allocation: d.Allocation, drained: map[string]bool{},
 		ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
-		used: map[int64]bool{}, reserved: map[string][]int64{},
+		used: map[int64]bool{}, reserved: map[string][]int64{}, reservedAt: map[string]int64{},
 	}
 	if s.counts() {
 		return s
@@ -599,7 +600,7 @@ func (s *plainSequencer) giveBack(member string, nodes ...int64) {
 }
 
 // reserve takes free node IDs away: those that it names, or the highest never used, and then the longest free.
-func (s *plainSequencer) reserve(c Reserving) Result {
+func (s *plainSequencer) reserve(c Reserving, at int64) Result {
 	wanted := c.Nodes
 	if c.Nodes == nil {
 		var fresh, freed []int64
@@ -632,7 +633,7 @@ func (s *plainSequencer) reserve(c Reserving) Result {
 	for _, node := range wanted {
 		s.remove(node)
 	}
-	s.reserved[c.For] = wanted
+	s.reserved[c.For], s.reservedAt[c.For] = wanted, at
 	return Applied
 }
 

@@ -37,11 +37,13 @@ type Reserve struct {
 	Reserving
 }
 
-// Release ends a Reserve. What had the node IDs has stopped: they are free. Created is as in DestroySequencer.
+// Release ends the Reserve that was at the position Since. What had the node IDs has stopped: they are free. Created is
+// as in DestroySequencer.
 type Release struct {
 	Sequencer string `json:"sequencer"`
 	Created   int64  `json:"created,omitempty"`
 	For       string `json:"for"`
+	Since     int64  `json:"since"`
 }
 
 // Name returns reserve.
@@ -81,8 +83,13 @@ func (s Sequencer) Reserved() (n int64) {
 }
 
 // UsedUntil returns the instant before which the IDs of a reservation were made, the greatest of which is given. An
-// error is returned when that is not an ID of one of its node IDs.
+// error is returned when that is not an ID of one of its node IDs, or the IDs are scattered: the greatest is not the
+// latest then.
 func (s Sequencer) UsedUntil(r *Reservation, greatest firn.ID) (time.Time, error) {
+	if s.definition.Scattered {
+		return time.Time{},
+			errors.New("the greatest scattered ID is not the latest one; want until when they were made")
+	}
 	layout := s.definition.IDLayout()
 	at, err := layout.Time(greatest)
 	if err != nil {
@@ -101,6 +108,9 @@ func (c Reserve) validate() error {
 }
 
 func (c Release) validate() error {
+	if c.Since < 0 {
+		return fmt.Errorf("reserved at the position %d; want 0 or more", c.Since)
+	}
 	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), checkPurpose(c.For))
 }
 
@@ -209,7 +219,7 @@ func (l freeList) takeLast(count int64) (rest freeList, taken []int64, out Outco
 func (c Release) apply(v *Value) Outcome {
 	return v.changeReservations(c.Sequencer, c.Created, func(s Sequencer) (Sequencer, Outcome) {
 		r := s.Reservation(c.For)
-		if r == nil {
+		if r == nil || r.Since != c.Since {
 			return s, unchanged
 		}
 		s.reserved = s.reserved.without(r.For)
@@ -240,13 +250,12 @@ func (v *Value) changeReservations(name string, created int64, do func(Sequencer
 
 func (s *restored) restoreReserved(r sequencerCheckpoint, position int64) error {
 	for _, j := range r.Reserved {
-		if err := checkPurpose(j.For); err != nil {
+		if err := (Reserving{For: j.For, At: j.At, Nodes: append([]int64{}, j.Nodes...)}).Validate(); err != nil {
 			return err
 		}
-		if s.Reservation(j.For) != nil || !areNodes(j.Nodes) || j.At < 0 || j.Since < s.created || j.Since > position {
-			return fmt.Errorf("a reservation of %v for %q, made at %d; want each purpose once, 1 to %d rising node "+
-				"IDs, and "+
-				"positions of %d to %d", j.Nodes, j.For, j.Since, MaxReserved, s.created, position)
+		if s.Reservation(j.For) != nil || j.Since < s.created || j.Since > position {
+			return fmt.Errorf("a reservation for %q, made at %d; want each purpose once, and %d to %d", j.For, j.Since,
+				s.created, position)
 		}
 		for _, node := range j.Nodes {
 			if err := s.account(node); err != nil {

@@ -63,7 +63,7 @@ func TestReservedNodeIDsAreKept(t *testing.T) {
 		{Reserve{"s", 0, Reserving{For: "other", Nodes: []int64{1, 8}}}, "there is no node ID 8; want 0 to 7"},
 		{Reserve{"none", 0, Reserving{For: "other", Count: 1}}, noSequencer},
 		{Reserve{"s", 1, Reserving{For: "other", Count: 1}}, otherGeneration},
-		{Release{"s", 1, "warehouse"}, otherGeneration},
+		{Release{"s", 1, "warehouse", 0}, otherGeneration},
 		{DestroySequencer{"s", 0}, `2 of its node IDs are reserved for "warehouse"; release them first`},
 	} {
 		refusal(t, v, c.command, c.want)
@@ -71,16 +71,16 @@ func TestReservedNodeIDsAreKept(t *testing.T) {
 	for _, c := range []Command{
 		Reserve{"s", 0, Reserving{For: "warehouse", Count: 2}},
 		Reserve{"s", 0, Reserving{For: "warehouse", Nodes: []int64{6, 7}}},
-		Release{"s", 0, "other"},
+		Release{"s", 0, "other", 0}, Release{"s", 0, "warehouse", 2},
 	} {
 		if next, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out != unchanged ||
 			!reflect.DeepEqual(reserved(next), reserved(v)) {
 			t.Errorf("%s %+v: %v, and reserved are %v", c.Name(), c, out, reserved(next))
 		}
 	}
-	for len(reserved(v)) > 0 {
-		v = must(t, restore(t, checkpoint(t, v)), Release{"s", 0, "warehouse"})
-	}
+	v = restore(t, checkpoint(t, v))
+	s, _ := v.Sequencer("s")
+	v = must(t, v, Release{"s", 0, "warehouse", s.Reservation("warehouse").Since})
 	must(t, must(t, v, Move{"s", 7, "a"}), DestroySequencer{"s", 0})
 }
 
@@ -92,7 +92,8 @@ func TestReleasedNodeIDsAreGiven(t *testing.T) {
 	if s, _ := v.Sequencer("s"); !slices.Equal(s.Waiting(), []string{"a"}) {
 		t.Fatalf("waiting are %v", s.Waiting())
 	}
-	v = must(t, v, Release{"s", 0, "all"})
+	s, _ := v.Sequencer("s")
+	v = must(t, v, Release{"s", 0, "all", s.Reservation("all").Since})
 	if s, _ := v.Sequencer("s"); len(s.Held("a")) != 1 || s.Free() != 7 {
 		t.Errorf("a has %v, and %d are free", s.Held("a"), s.Free())
 	}
@@ -121,6 +122,7 @@ func TestWrongReserves(t *testing.T) {
 		{Reserve{"S", 0, Reserving{For: "x", Count: 1}}, `"S"`},
 		{Release{Sequencer: "s"}, `"for" is missing`},
 		{Release{Sequencer: "s", For: strings.Repeat("x", 101)}, "1 to 100 bytes"},
+		{Release{Sequencer: "s", For: "x", Since: -1}, "position -1"},
 	} {
 		if err := c.command.validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: %v, want %q", c.command.Name(), c.command, err, c.want)

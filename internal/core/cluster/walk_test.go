@@ -157,7 +157,11 @@ func (w *walk) command() Command {
 	case 27:
 		return Reserve{name, []int64{0, s.Created(), 1}[w.rand.IntN(3)], w.reserving()}
 	case 28:
-		return Release{Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)], For: w.purpose()}
+		release := Release{Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)], For: w.purpose()}
+		if r := s.Reservation(release.For); r != nil && !w.one(4) {
+			release.Since = r.Since
+		}
+		return release
 	case 21:
 		if w.one(3) {
 			return w.policy()

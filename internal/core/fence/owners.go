@@ -34,15 +34,9 @@ func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) 
 	var owners []Owner
 	for node, v := range tableOf(prefix, all) {
 		o := Owner{Node: node, Live: v.Live != 0}
-		floor, _, reserved := reservation(*v)
-		switch {
-		case reserved:
-			o.Reserved = true
-			if floor != 0 {
-				o.Horizon = time.UnixMilli(floor)
-			}
-		case v.Reported != 0:
-			o.Horizon = time.UnixMilli(v.Horizon)
+		horizon, _, reserved := reservation(*v)
+		if o.Reserved = reserved; horizon != 0 {
+			o.Horizon = time.UnixMilli(horizon)
 		}
 		if i, ok := slices.BinarySearchFunc(all, liveKey(prefix, node), compareKey); ok {
 			o.Since, o.Name = readLive(all[i].Value)

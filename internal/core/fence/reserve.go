@@ -15,99 +15,129 @@ import (
 )
 
 // A reservation is an owner that needs no session: a database, for instance. Its horizon is the end of all time, so
-// that nobody claims the node ID after it. Its operation ID is made of a name, and of the floor that it began at.
+// that nobody claims the node ID after it. Its operation ID is made of its number, and of the floor that it began at.
+// Of two reservations of a node ID the one with the greater number is the later one.
 const (
 	reservedPrefix = "reserved-"
 	endOfTime      = int64(253402300799999) // 9999-12-31: later ones can't be read, see Owner
 )
 
-// Reserve takes a node ID from its owner, if it has one, and from all later ones. It returns the instant from which on
-// whoever has it may use it, notBefore or later; the former owner may use the time before. It returns the same when the
-// node ID is reserved under that name, which has no spaces.
+// ErrSuperseded is returned by Reserve and Free when a later reservation has the node ID.
+var ErrSuperseded = errors.New("the node ID is reserved again")
+
+// Reserve takes node IDs from their owners, and from earlier reservations, and keeps them from all later owners. It
+// returns the instant from which on whoever has them may use them, notBefore or later; what came before may use the
+// time before. It returns the same when they have the reservation of this number.
 //
 // While the outcome of an attempt is in doubt or the store is unavailable, Reserve tries again until ctx ends.
-// ErrClosed is returned when a guard no longer holds. An error is also returned when the node ID is reserved under
-// another name, or its horizon can't be read. Otherwise the error is that of the store or of ctx.
-func Reserve(ctx context.Context, s store.Store, prefix string, node int64, name string, notBefore time.Time,
+// ErrClosed is returned when a guard no longer holds, and ErrSuperseded when a reservation with a greater number has
+// one of the node IDs. An error is also returned when a horizon can't be read. Otherwise the error is that of the store
+// or of ctx.
+func Reserve(ctx context.Context, s store.Store, prefix string, nodes []int64, number int64, notBefore time.Time,
 	guards ...store.Condition,
 ) (from time.Time, err error) {
-	err = changeReserved(ctx, s, prefix, node, func(v View) (t store.Txn, due bool, err error) {
+	var begins int64
+	err = rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
 		floor, by, reserved := reservation(v)
 		switch {
-		case reserved && by != name:
-			return t, false, isReserved(node)
-		case reserved:
-			from = time.UnixMilli(floor)
-			return t, false, nil
+		case reserved && by > number:
+			return 0, "", false, ErrSuperseded
+		case reserved && by == number:
+			begins = max(begins, floor)
+			return 0, "", false, nil
 		}
-		floor = max(v.Horizon, roundUp(notBefore))
-		from = time.UnixMilli(floor)
-		operation := fmt.Sprintf("%s%s@%d", reservedPrefix, name, floor)
-		t.If = slices.Clone(guards) // every claim, extension and release of the node ID puts the horizon, too
-		t.Then = []store.Op{store.Put(reportedKey(prefix, node), reportedValue(endOfTime, operation, fresh.Text()))}
-		if v.Live != 0 {
-			t.Then = append(t.Then, store.Delete(liveKey(prefix, node)))
-		}
-		return t, true, nil
+		floor = max(floor, roundUp(notBefore))
+		begins = max(begins, floor)
+		return endOfTime, fmt.Sprintf("%s%d@%d", reservedPrefix, number, floor), true, nil
 	}, guards...)
-	return from, err
+	return time.UnixMilli(begins), err
 }
 
-// Free ends what Reserve did under a name: the next owner begins at end, or where the one before the reservation
-// stopped, if that is later. It does nothing when the node ID is not reserved under that name. Its errors are those of
+// Free ends the reservation of this number: the next owner of each node ID begins at end, or where the one before the
+// reservation stopped, if that is later. It also ends what of a Reserve is still under way. Its errors are those of
 // Reserve.
-func Free(ctx context.Context, s store.Store, prefix string, node int64, name string, end time.Time) error {
-	return changeReserved(ctx, s, prefix, node, func(v View) (t store.Txn, due bool, err error) {
+func Free(ctx context.Context, s store.Store, prefix string, nodes []int64, number int64, end time.Time) error {
+	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
 		floor, by, reserved := reservation(v)
-		t.Then = []store.Op{store.Put(reportedKey(prefix, node),
-			reportedValue(max(floor, roundUp(end)), fresh.Text(), fresh.Text()))}
-		return t, reserved && by == name, nil
+		if reserved && by > number {
+			return 0, "", false, ErrSuperseded
+		}
+		return max(floor, roundUp(end)), fresh.Text(), true, nil
 	})
 }
 
-func isReserved(node int64) error { return fmt.Errorf("the node ID %d is reserved", node) }
+// atOnce is how many node IDs rewrite puts in one transaction, with two operations for each.
+const atOnce = store.MaxOps / 2
 
-// changeReserved commits what change returns for a node ID as it is, until that is applied, or there is nothing to do.
-func changeReserved(ctx context.Context, s store.Store, prefix string, node int64,
-	change func(View) (t store.Txn, due bool, err error), guards ...store.Condition,
+// rewrite puts what change returns as the horizon of each node ID, and who has written that, and takes the node ID from
+// its owner. Every claim, extension and release puts the horizon, too, so none is applied that was sent before.
+func rewrite(ctx context.Context, s store.Store, prefix string, nodes []int64,
+	change func(View) (horizon int64, operation string, due bool, err error), guards ...store.Condition,
 ) error {
-	once := func() error {
+	once := func(nodes []int64) error {
 		all, err := readTable(ctx, s, prefix)
 		if err != nil {
 			return err
 		}
-		v := all.view(node)
-		if v.Horizon == never {
-			return fmt.Errorf("the horizon of node ID %d can't be read", node)
+		t := store.Txn{If: slices.Clone(guards)}
+		for _, node := range nodes {
+			v, key := all.view(node), reportedKey(prefix, node)
+			if v.Horizon == never {
+				return fmt.Errorf("the horizon of node ID %d can't be read", node)
+			}
+			horizon, operation, due, err := change(v)
+			if err != nil {
+				return fmt.Errorf("node ID %d: %w", node, err)
+			}
+			if !due {
+				continue
+			}
+			t.If = append(t.If, store.Condition{Key: key, Version: v.Reported})
+			t.Then = append(t.Then, store.Put(key, reportedValue(horizon, operation, fresh.Text())))
+			if v.Live != 0 {
+				t.Then = append(t.Then, store.Delete(liveKey(prefix, node)))
+			}
 		}
-		t, due, err := change(v)
-		if err == nil && due {
-			t.If = append(t.If, store.Condition{Key: reportedKey(prefix, node), Version: v.Reported})
+		if len(t.Then) > 0 {
 			_, err = s.Commit(ctx, t)
 		}
 		return err
 	}
-	for tries := 0; ; tries++ {
-		err := once()
-		switch {
-		case errors.Is(err, store.ErrConflict):
-			if err := checkGuards(ctx, s, guards); errors.Is(err, ErrClosed) {
+	for some := range slices.Chunk(nodes, atOnce-len(guards)) {
+		for tries := 0; ; tries++ {
+			err := once(some)
+			if err == nil {
+				break
+			}
+			switch {
+			case errors.Is(err, store.ErrConflict):
+				if err := checkGuards(ctx, s, guards); errors.Is(err, ErrClosed) {
+					return err
+				}
+			case errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrUnavailable):
+			default:
 				return err
 			}
-		case errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrUnavailable):
-		default:
-			return err
-		}
-		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
-			return err
+			if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-// reservation returns the floor of a reservation, and its name, if there is one.
-func reservation(v View) (floor int64, name string, ok bool) {
+// reservation returns the number of the reservation that has a node ID, if one has, and where it began; else the floor
+// is the horizon of the last owner.
+func reservation(v View) (floor, number int64, ok bool) {
 	by, ok := strings.CutPrefix(v.ReportedBy, reservedPrefix)
-	name, at, is := strings.Cut(by, "@")
-	floor, err := strconv.ParseInt(at, 10, 64)
-	return floor, name, ok && is && err == nil
+	if !ok {
+		return v.Horizon, 0, false
+	}
+	text, at, _ := strings.Cut(by, "@")
+	number, err := strconv.ParseInt(text, 10, 64)
+	floor, err2 := strconv.ParseInt(at, 10, 64)
+	if err != nil || err2 != nil {
+		return v.Horizon, 0, false // it is nobody's
+	}
+	return floor, number, true
 }

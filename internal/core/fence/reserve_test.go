@@ -18,15 +18,23 @@ func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
 		a, operator := p.party("a"), p.party("operator")
 		f := a.mustClaim(7)
 		for range 2 {
-			from, err := Reserve(t.Context(), operator.client, prefix, 7, "3", time.Time{})
+			from, err := Reserve(t.Context(), operator.client, prefix, []int64{7}, 3, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantTime(t, "where it begins", from, f.Horizon())
 			time.Sleep(time.Minute)
 		}
-		if _, err := Reserve(t.Context(), operator.client, prefix, 7, "4", time.Time{}); err == nil {
-			t.Error("one node ID is reserved twice")
+		for _, err := range []error{
+			func() error {
+				_, err := Reserve(t.Context(), operator.client, prefix, []int64{7}, 2, time.Time{})
+				return err
+			}(),
+			Free(t.Context(), operator.client, prefix, []int64{7}, 2, time.Now()),
+		} {
+			if !errors.Is(err, ErrSuperseded) {
+				t.Errorf("an earlier reservation: %v", err)
+			}
 		}
 		if _, err := Revoke(t.Context(), operator.client, prefix); err == nil {
 			t.Error("the last horizon is known while a node ID is reserved")
@@ -39,15 +47,15 @@ func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
 		wantErrors(t, "extending", ExtendAll(t.Context(), []*Fence{f}), ErrLost)
 		_, err = a.claim(7)
 		wantError[*ClockBehindError](t, err)
-		if err := Free(t.Context(), operator.client, prefix, 7, "4", time.Now()); err != nil {
+		from, err := Reserve(t.Context(), operator.client, prefix, []int64{7}, 4, time.Now())
+		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.claim(7)
-		wantError[*ClockBehindError](t, err)
+		wantTime(t, "where a later one begins", from, time.Now())
 
 		used := time.Now().Add(10 * time.Second)
-		for range 2 {
-			if err := Free(t.Context(), operator.client, prefix, 7, "3", used); err != nil {
+		for _, end := range []time.Time{used.Add(-time.Minute), used, used.Add(-time.Second)} {
+			if err := Free(t.Context(), operator.client, prefix, []int64{7}, 4, end); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -60,9 +68,9 @@ func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		f := a.mustClaim(7)
-		from, err := Reserve(t.Context(), a.client, prefix, 7, "r", time.Time{})
+		from, err := Reserve(t.Context(), a.client, prefix, []int64{7}, 5, time.Time{})
 		if err == nil {
-			err = Free(t.Context(), a.client, prefix, 7, "r", time.Unix(0, 0))
+			err = Free(t.Context(), a.client, prefix, []int64{7}, 5, time.Unix(0, 0))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -70,13 +78,13 @@ func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
 		wantTime(t, "where it began", from, f.Horizon())
 		wantTime(t, "the floor of the next owner", a.mustClaim(7).Floor(), f.Horizon())
 
-		from, err = Reserve(t.Context(), a.client, prefix, 8, "r", time.Time{})
+		from, err = Reserve(t.Context(), a.client, prefix, []int64{8}, 5, time.Time{})
 		if err != nil || from.UnixMilli() != 0 {
 			t.Errorf("of a node ID that was never used: %v, %v", from, err)
 		}
 		later := time.Now().Add(time.Minute)
 		for _, notBefore := range []time.Time{later, {}} {
-			from, err := Reserve(t.Context(), a.client, prefix, 9, "r", notBefore)
+			from, err := Reserve(t.Context(), a.client, prefix, []int64{9}, 5, notBefore)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,17 +97,18 @@ func TestReserveRefusesWhatItCanNotKnow(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		a.put(reportedKey(prefix, 5), "soon")
-		if _, err := Reserve(t.Context(), a.client, prefix, 5, "r", time.Time{}); err == nil {
+		if _, err := Reserve(t.Context(), a.client, prefix, []int64{5}, 5, time.Time{}); err == nil {
 			t.Error("with a horizon that can't be read: no error")
 		}
 		guard := store.Condition{Key: "guard", Version: 9}
-		if _, err := Reserve(t.Context(), a.client, prefix, 6, "r", time.Time{}, guard); !errors.Is(err, ErrClosed) {
+		if _, err := Reserve(t.Context(), a.client, prefix, []int64{6}, 5, time.Time{},
+			guard); !errors.Is(err, ErrClosed) {
 			t.Errorf("with a guard that does not hold: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		a.client.CutOff(true)
-		if err := Free(ctx, a.client, prefix, 6, "r", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+		if err := Free(ctx, a.client, prefix, []int64{6}, 5, time.Now()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("without a store: %v", err)
 		}
 	})
@@ -126,13 +135,13 @@ func TestWhatIsReservedIsUsedByNobody(t *testing.T) {
 			p.service.Inject(d.fault)
 			time.Sleep(d.upTo(2 * time.Minute))
 
-			from, err := Reserve(t.Context(), operator.client, prefix, 1, "r", time.Time{})
+			from, err := Reserve(t.Context(), operator.client, prefix, []int64{1}, 5, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(d.upTo(2 * time.Minute))
 			freed, used := time.Now(), time.Now().Add(d.upTo(time.Minute))
-			if err := Free(t.Context(), operator.client, prefix, 1, "r", used); err != nil {
+			if err := Free(t.Context(), operator.client, prefix, []int64{1}, 5, used); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Minute)
@@ -179,17 +188,58 @@ func TestReserveTriesAgain(t *testing.T) {
 				}
 				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}
 			})
-			from, err := Reserve(t.Context(), operator.client, prefix, 7, "r", time.Time{})
+			from, err := Reserve(t.Context(), operator.client, prefix, []int64{7}, 5, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantTime(t, "where it begins", from, f.Horizon())
 			calls = 0
-			if err := Free(t.Context(), operator.client, prefix, 7, "r", f.Horizon().Add(time.Second)); err != nil {
+			if err := Free(t.Context(), operator.client, prefix, []int64{7}, 5,
+				f.Horizon().Add(time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
 			wantTime(t, "the next floor", a.mustClaim(7).Floor(), f.Horizon().Add(time.Second))
 		})
 	}
+}
+
+// A write of Reserve that is late does nothing once Free has answered, and many node IDs take several transactions.
+func TestFreeEndsWhatIsUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, slow := p.party("a"), p.party("slow")
+		nodes := make([]int64, 200)
+		for i := range nodes {
+			nodes[i] = int64(i)
+		}
+		slow.client.Inject(func(c memstore.Call) memstore.Fault {
+			if len(c.Txn.Then) == 0 {
+				return memstore.Fault{}
+			}
+			return memstore.Fault{Outcome: memstore.ApplyLate, Delay: time.Minute}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := Reserve(ctx, slow.client, prefix, nodes, 3, time.Time{}); err == nil {
+			t.Fatal("a write that is late was answered")
+		}
+		used := time.Now().Add(5 * time.Second)
+		if err := Free(t.Context(), a.client, prefix, nodes, 3, used); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		for _, node := range []int64{0, 199} {
+			wantTime(t, "the floor of the next owner", a.mustClaim(node).Floor(), used)
+		}
+		from, err := Reserve(t.Context(), a.client, prefix, nodes, 4, time.Time{})
+		owners, ownersErr := Owners(t.Context(), a.client, prefix)
+		if err != nil || ownersErr != nil || len(owners) != len(nodes) || from.Before(used) {
+			t.Fatalf("%v from %v: %v, %v", owners, from, err, ownersErr)
+		}
+		for _, o := range owners {
+			if !o.Reserved || o.Live {
+				t.Errorf("%+v", o)
+			}
+		}
+	})
 }

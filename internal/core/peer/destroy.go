@@ -17,8 +17,8 @@ import (
 // reach may differ.
 //
 // ErrNoSequencer is returned when no sequencer has this name, and a *RefusedError while node IDs of it are reserved. A
-// *UsedUntilError is returned when it is destroyed,
-// but ctx ended before no member could make an ID. After any other error it may or may not be destroyed.
+// *UsedUntilError is returned when it is destroyed, but ctx ended before no member could make an ID. After any other
+// error it may or may not be destroyed.
 func (m *Member) Destroy(ctx context.Context, name string) error {
 	losses := m.losses.Load()
 	q, err := m.latest(ctx, name)

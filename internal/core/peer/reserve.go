@@ -18,8 +18,8 @@ import (
 // gets the node IDs, and fences say it to members that have not read that far. Both are done again by a Reserve for the
 // same purpose, which returns the same.
 //
-// The errors are those of Drain, and an ErrNotReady while members may not claim either. After any other than a *RefusedError the node IDs may be reserved, and must not be
-// used before another Reserve has succeeded.
+// The errors are those of Drain, and an ErrNotReady while members may not claim either. After any other than a
+// *RefusedError the node IDs may be reserved, and must not be used before another Reserve has succeeded.
 func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserving) (*cluster.Reservation, time.Time,
 	error,
 ) {
@@ -27,66 +27,86 @@ func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserv
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	r.At = m.now().UnixMilli()
+	if r.At == 0 {
+		r.At = m.now().UnixMilli()
+	}
 	c := cluster.Reserve{Sequencer: sequencer, Created: q.Created(), Reserving: r}
 	if err := m.orderFor(ctx, c, sequencer); err != nil {
 		return nil, time.Time{}, err
 	}
 	q, _ = m.Value().Sequencer(sequencer)
 	made := q.Reservation(r.For)
+	gone := &RefusedError{c, "it was released meanwhile, or the store has lost it"}
 	if made == nil || q.Created() != c.Created {
-		return nil, time.Time{}, &RefusedError{c, "it was released meanwhile"}
+		return nil, time.Time{}, gone
 	}
 	for {
 		from, err := m.fenceOff(ctx, sequencer, q, made)
-		if !errors.Is(err, fence.ErrClosed) || retry.Sleep(ctx, backoff.First) != nil { // else the floor was raised
-			return made, from, err
+		switch {
+		case errors.Is(err, fence.ErrClosed): // the generation has ended, or the floor was raised
+			if err := retry.Sleep(ctx, backoff.First); err != nil {
+				return nil, time.Time{}, err
+			}
+			continue
+		case errors.Is(err, fence.ErrSuperseded):
+			return nil, time.Time{}, gone
+		case err != nil:
+			return nil, time.Time{}, err
 		}
+		now, err := m.latest(ctx, sequencer)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		if still := now.Reservation(r.For); now.Created() == c.Created && still != nil && still.Since == made.Since {
+			return made, from, nil
+		}
+		// A Release was faster than the fences, which would stay.
+		return nil, time.Time{}, errors.Join(gone, m.free(ctx, sequencer, made, time.Time{}))
 	}
 }
 
 // fenceOff has no member use the node IDs of a reservation, and returns the instant at which their IDs may begin.
-func (m *Member) fenceOff(ctx context.Context, name string, q cluster.Sequencer,
-	r *cluster.Reservation) (from time.Time,
-	err error,
+func (m *Member) fenceOff(ctx context.Context, name string, q cluster.Sequencer, r *cluster.Reservation) (time.Time,
+	error,
 ) {
 	guard, notBefore, err := m.open(ctx, name, q.Created(), q.Definition())
 	if err != nil {
-		return from, err
+		return time.Time{}, err
 	}
 	floor, floored, err := m.floored(ctx)
 	if err == nil {
 		err = m.checkKept(ctx)
 	}
 	if err != nil {
-		return from, fmt.Errorf("%w: %w", ErrNotReady, err)
+		return time.Time{}, fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
-	for _, node := range r.Nodes {
-		began, err := fence.Reserve(ctx, m.store, fencePrefix(name), node, fenceName(r), later(notBefore, floor), guard,
-			floored)
-		if err != nil {
-			return from, err
-		}
-		from = later(from, began)
-	}
-	return from, nil
+	return fence.Reserve(ctx, m.store, fencePrefix(name), r.Nodes, r.Since, later(notBefore, floor), guard, floored)
 }
 
-// fenceName is what the fences of a reservation are called.
-func fenceName(r *cluster.Reservation) string { return fmt.Sprint(r.Since) }
+// free ends the fences of a reservation, whose node IDs were used until then.
+func (m *Member) free(ctx context.Context, name string, r *cluster.Reservation, used time.Time) error {
+	err := fence.Free(ctx, m.store, fencePrefix(name), r.Nodes, r.Since, used)
+	if errors.Is(err, fence.ErrSuperseded) {
+		return nil // a later one has them, and its end counts
+	}
+	return err
+}
+
+// mostAhead is how far ahead of this member's clock a reservation may end: nobody can use the node IDs until then.
+const mostAhead = 24 * time.Hour
 
 // Release ends a reservation. Whatever had the node IDs has stopped, and has made IDs of instants before used only; the
 // next owner of each begins there.
 //
-// A *RefusedError is also returned when nothing is reserved for the purpose, and when used is beyond the time of the
-// layout. The other errors are those of Drain; after these another Release goes on.
+// A *RefusedError is also returned when nothing is reserved for the purpose, and when used is more than a day ahead.
+// The other errors are those of Drain; after these another Release goes on.
 func (m *Member) Release(ctx context.Context, sequencer, purpose string, used time.Time) error {
 	return m.endReservation(ctx, sequencer, purpose,
 		func(cluster.Sequencer, *cluster.Reservation) (time.Time, error) { return used, nil })
 }
 
 // ReleaseAfter is Release where the greatest ID that was made is known. A *RefusedError is also returned when that is
-// not an ID of the reservation.
+// not an ID of the reservation, and when IDs of the sequencer are scattered.
 func (m *Member) ReleaseAfter(ctx context.Context, sequencer, purpose string, greatest firn.ID) error {
 	return m.endReservation(ctx, sequencer, purpose,
 		func(q cluster.Sequencer, r *cluster.Reservation) (time.Time, error) { return q.UsedUntil(r, greatest) })
@@ -108,15 +128,14 @@ func (m *Member) endReservation(ctx context.Context, sequencer, purpose string,
 	if err != nil {
 		return &RefusedError{c, err.Error()}
 	}
-	if end := q.Definition().IDLayout().Lifetime(); used.After(end) {
-		return &RefusedError{c, fmt.Sprintf("it was used until %s; want at most %s, when the layout's time ends",
-			used.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))}
+	if last := m.now().Add(mostAhead); used.After(last) {
+		return &RefusedError{c, fmt.Sprintf("it was used until %s; want at most a day ahead, %s",
+			used.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))}
 	}
-	for _, node := range r.Nodes {
-		if err := fence.Free(ctx, m.store, fencePrefix(sequencer), node, fenceName(r), used); err != nil {
-			return err
-		}
+	if err := m.free(ctx, sequencer, r, used); err != nil {
+		return err
 	}
+	c.Since = r.Since
 	return m.orderFor(ctx, c, sequencer)
 }
 
@@ -124,13 +143,14 @@ func (m *Member) endReservation(ctx context.Context, sequencer, purpose string,
 type lostReservations struct {
 	definition cluster.Definition
 	all        []cluster.Reserving
+	at         time.Time // when the member noticed
 }
 
 // keepReservations notes what is reserved, when the store has lost data: it may have lost that, too, and whoever has
 // the node IDs goes on.
 func (p *player) keepReservations() {
 	for name, q := range p.value.Sequencers() {
-		lost := &lostReservations{definition: q.Definition()}
+		lost := &lostReservations{definition: q.Definition(), at: p.now()}
 		for r := range q.Reservations() {
 			lost.all = append(lost.all, cluster.Reserving{For: r.For, At: r.At, Nodes: r.Nodes})
 		}
@@ -141,12 +161,22 @@ func (p *player) keepReservations() {
 	}
 }
 
+// mostCreated is how many node IDs an entry that creates a sequencer reserves, as many as fit. The others follow.
+const mostCreated = 2 * cluster.MaxReserved
+
 // lostOf returns what was reserved of a sequencer of this definition, and must be reserved again.
-func (m *Member) lostOf(name string, d cluster.Definition) []cluster.Reserving {
-	if lost, ok := m.unkept.Load(name); ok && lost.(*lostReservations).definition.Equal(d) {
-		return lost.(*lostReservations).all
+func (m *Member) lostOf(name string, d cluster.Definition) (some []cluster.Reserving) {
+	lost, ok := m.unkept.Load(name)
+	if !ok || !lost.(*lostReservations).definition.Equal(d) {
+		return nil
 	}
-	return nil
+	nodes := 0
+	for _, r := range lost.(*lostReservations).all {
+		if nodes += len(r.Nodes); nodes <= mostCreated {
+			some = append(some, r)
+		}
+	}
+	return some
 }
 
 // reserveAgain reserves what was reserved of a sequencer, once that is there again.
@@ -160,17 +190,35 @@ func (m *Member) reserveAgain(ctx context.Context, name string, lost *lostReserv
 			continue
 		}
 		left = slices.DeleteFunc(left, func(r cluster.Reserving) bool {
-			_, _, err := m.Reserve(ctx, name, r)
-			if refused, ok := errors.AsType[*RefusedError](err); ok {
-				m.log.Error("the store has lost a reservation, and it can't be made again: the node IDs are used "+
-					"twice unless "+
-					"whatever has them is stopped", "sequencer", name, "for", r.For, "nodes", r.Nodes, "err", refused)
-			} else if err != nil {
+			used, err := m.usedSince(ctx, name, r.Nodes, lost.at)
+			if err == nil {
+				_, _, err = m.Reserve(ctx, name, r)
+			}
+			refused, isRefused := errors.AsType[*RefusedError](err)
+			switch {
+			case isRefused:
+				m.log.Error("the store has lost a reservation, and it can't be made again: stop whatever has the node "+
+					"IDs, or IDs "+
+					"come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes, "err", refused)
+			case err != nil:
 				m.troubles.note(ctx, "can't reserve node IDs again that the store has lost, trying again", err)
 				return false
+			case used:
+				m.log.Error("the store had lost a reservation, and members have used the node IDs before it was made "+
+					"again: IDs "+
+					"may have come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes)
 			}
 			return true
 		})
 	}
 	m.unkept.CompareAndDelete(name, lost)
+}
+
+// usedSince reports whether a member has used one of the node IDs beyond an instant, by what the store has.
+func (m *Member) usedSince(ctx context.Context, name string, nodes []int64, at time.Time) (bool, error) {
+	owners, err := m.Owners(ctx, name)
+	return slices.ContainsFunc(owners, func(o Owner) bool {
+		_, ours := slices.BinarySearch(nodes, o.Node)
+		return ours && !o.Reserved && (o.Live || o.Horizon.After(at))
+	}), err
 }

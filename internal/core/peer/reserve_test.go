@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // reserve reserves the only two node IDs that a sequencer has, one of which a has used and given back.
@@ -124,8 +126,8 @@ func TestReleaseAfterAnID(t *testing.T) {
 		if err := m.ReleaseAfter(t.Context(), "orders", "warehouse", -1); err == nil {
 			t.Error("released after what is no ID")
 		}
-		if err := m.Release(t.Context(), "orders", "warehouse", layout.Lifetime().Add(time.Second)); err == nil {
-			t.Error("released beyond the layout's time")
+		if err := m.Release(t.Context(), "orders", "warehouse", time.Now().Add(25*time.Hour)); err == nil {
+			t.Error("released far ahead of the clock")
 		}
 		if err := m.ReleaseAfter(t.Context(), "orders", "warehouse", id(1)); err != nil {
 			t.Fatal(err)
@@ -152,6 +154,10 @@ func TestReservationsOutliveALoss(t *testing.T) {
 				}
 				w.takes(window, a)
 				lose()
+				w.takes(window/2, a) // it notices before others write
+				if !a.noticed() {
+					t.Fatal("the member has not noticed that the store has lost data")
+				}
 				late := w.start("late")
 				for deadline := time.Now().Add(10 * window); ; w.takes(100*time.Millisecond, a, late) {
 					owners, err := a.mem.Load().Owners(t.Context(), DefaultSequencer)
@@ -169,7 +175,8 @@ func TestReservationsOutliveALoss(t *testing.T) {
 					t.Errorf("reserved is %+v", r)
 				}
 				w.takes(2*time.Second, a, late)
-				_, from, err := a.mem.Load().Reserve(t.Context(), DefaultSequencer, cluster.Reserving{For: "more", Count: 1})
+				_, from, err := a.mem.Load().
+					Reserve(t.Context(), DefaultSequencer, cluster.Reserving{For: "more", Count: 1})
 				f, _, floorErr := a.mem.Load().readFloor(t.Context())
 				if err != nil || floorErr != nil || from.Before(f.From) || f.From.Before(epoch) {
 					t.Errorf("what is reserved then begins at %v, %v; members at %v, %v", from, err, f.From, floorErr)
@@ -180,4 +187,118 @@ func TestReservationsOutliveALoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whatever two operators do about one purpose at once, no fence outlives its entry in the log: the name can be used on.
+func TestReservationsThatOverlap(t *testing.T) {
+	for name, overlap := range map[string]func(t *testing.T, w *world, m *Member, r *cluster.Reservation,
+		first cluster.Release){
+		"the entry of a release comes again after the next reservation": func(t *testing.T, w *world, _ *Member,
+			_ *cluster.Reservation, first cluster.Release,
+		) {
+			w.append(first)
+		},
+		"the fences of the first reservation come after the next one": func(t *testing.T, _ *world, m *Member,
+			r *cluster.Reservation, _ cluster.Release,
+		) {
+			q, _ := m.Value().Sequencer("orders")
+			if _, err := m.fenceOff(t.Context(), "orders", q, r); !errors.Is(err, fence.ErrSuperseded) {
+				t.Errorf("late fences: %v", err)
+			}
+			if err := m.free(t.Context(), "orders", r, time.Now()); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, _ := reserveBoth(t, w)
+				m := a.mem.Load()
+				q, _ := m.Value().Sequencer("orders")
+				r, warehouse := q.Reservation("warehouse"), cluster.Reserving{For: "warehouse", Count: 2}
+				first := cluster.Release{Sequencer: "orders", Created: q.Created(), For: "warehouse", Since: r.Since}
+				used := time.Now().Add(time.Second)
+				does := func(what string, err error) {
+					if err != nil {
+						t.Fatalf("%s: %v", what, err)
+					}
+				}
+				does("release", m.Release(t.Context(), "orders", "warehouse", used))
+				_, from, err := m.Reserve(t.Context(), "orders", warehouse)
+				does("reserve again", err)
+				if from.Before(used) {
+					t.Errorf("the next begins at %v; the first was used until %v", from, used)
+				}
+				overlap(t, w, m, r, first)
+				now, err := m.latest(t.Context(), "orders")
+				does("read", err)
+				if still := now.Reservation("warehouse"); still == nil || still.Since == r.Since {
+					t.Fatalf("reserved is %+v", still)
+				}
+				owners, err := m.Owners(t.Context(), "orders")
+				does("read the fences", err)
+				for _, o := range owners {
+					if !o.Reserved {
+						t.Errorf("%+v is not kept", o)
+					}
+				}
+				does("release", m.Release(t.Context(), "orders", "warehouse", time.Now()))
+				does("destroy", m.Destroy(t.Context(), "orders"))
+				_, err = m.EnsureSequencer(t.Context(), "orders", q.Definition())
+				does("create again", err)
+			})
+		})
+	}
+}
+
+// A reservation whose release is faster than its fences is none, and leaves none.
+func TestAReservationThatIsReleasedMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m, released := a.mem.Load(), false
+		a.client.Inject(func(c memstore.Call) memstore.Fault {
+			if len(c.Txn.Then) == 1 && bytes.Contains(c.Txn.Then[0].Value, []byte("reserved-")) && !released {
+				released = true
+				q, _ := m.Value().Sequencer(DefaultSequencer)
+				w.append(cluster.Release{
+					Sequencer: DefaultSequencer, For: "x", Since: q.Reservation("x").Since,
+				})
+			}
+			return memstore.Fault{}
+		})
+		_, _, err := m.Reserve(t.Context(), DefaultSequencer, cluster.Reserving{For: "x", Count: 1})
+		if !errors.As(err, new(*RefusedError)) || !released {
+			t.Errorf("it was released: %v; %v", released, err)
+		}
+		owners, err := m.Owners(t.Context(), DefaultSequencer)
+		if err != nil || slices.ContainsFunc(owners, func(o Owner) bool { return o.Reserved }) {
+			t.Errorf("%+v, %v", owners, err)
+		}
+	})
+}
+
+// Of scattered IDs the greatest says nothing about when it was made.
+func TestScatteredIDsAreReleasedByTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m := a.mem.Load()
+		d := cluster.Define(layout)
+		d.Scattered = true
+		_, err := m.Create(t.Context(), "keys", d)
+		if err == nil {
+			_, _, err = m.Reserve(t.Context(), "keys", cluster.Reserving{For: "x", Count: 1})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.ReleaseAfter(t.Context(), "keys", "x", 1); err == nil ||
+			!strings.Contains(err.Error(), "scattered") {
+			t.Errorf("released after a scattered ID: %v", err)
+		}
+		if err := m.Release(t.Context(), "keys", "x", time.Now()); err != nil {
+			t.Error(err)
+		}
+	})
 }

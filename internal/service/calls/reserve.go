@@ -38,7 +38,6 @@ func (s *Service) Reserve(ctx context.Context, who *auth.Caller, sequencer strin
 		return Reserved{}, err
 	}
 	defer end()
-	r.At = 0 // the member says when
 	if err := r.Validate(); err != nil {
 		return Reserved{}, Input(err)
 	}

@@ -6,12 +6,12 @@ const ofReservations = "Reserv|Release|Free"
 var reservations = []mutant{
 	{
 		"a reserved node ID can be claimed", "internal/core/fence/reserve.go",
-		"reportedValue(endOfTime, operation", "reportedValue(v.Horizon, operation",
+		"return endOfTime, fmt", "return floor, fmt",
 		"./internal/core/fence", ofReservations,
 	},
 	{
 		"a reservation does not look who has changed the node ID", "internal/core/fence/reserve.go",
-		"Key: reportedKey(prefix, node), Version: v.Reported}", "Key: \"none\"}",
+		"Condition{Key: key, Version: v.Reported}", "Condition{Key: \"none\"}",
 		"./internal/core/fence", ofReservations,
 	},
 	{
@@ -21,12 +21,12 @@ var reservations = []mutant{
 	},
 	{
 		"a reservation begins where the time of all begins", "internal/core/fence/reserve.go",
-		"floor = max(v.Horizon, roundUp(notBefore))", "floor = roundUp(notBefore)",
+		"floor = max(floor, roundUp(notBefore))", "floor = roundUp(notBefore)",
 		"./internal/core/fence", ofReservations,
 	},
 	{
 		"what is freed is used again from where the member before stopped", "internal/core/fence/reserve.go",
-		"max(floor, roundUp(end))", "floor",
+		"return max(floor, roundUp(end))", "return floor",
 		"./internal/core/fence", ofReservations,
 	},
 	{
@@ -36,12 +36,33 @@ var reservations = []mutant{
 	},
 	{
 		"another generation reserves", "internal/core/fence/reserve.go",
-		"t.If = slices.Clone(guards)", "t.If = slices.Clone(guards[:0])",
+		"If: slices.Clone(guards)}", "If: slices.Clone(guards[:0])}",
 		"./internal/core/fence", ofReservations,
 	},
 	{
 		"a member is told before the fence is there", "internal/core/peer/reserve.go",
 		"from, err := m.fenceOff(ctx, sequencer, q, made)", "from, err := time.Time{}, error(nil)",
+		"./internal/core/peer", ofReservations,
+	},
+	{
+		"a late fence takes the place of a later one", "internal/core/fence/reserve.go",
+		"case reserved && by > number:", "case false:",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a late release ends the next reservation", "internal/core/cluster/reserve.go",
+		"r == nil || r.Since != c.Since", "r == nil",
+		"./internal/core/peer", ofReservations,
+	},
+	{
+		"a release leaves fences that are under way", "internal/core/fence/reserve.go",
+		"return max(floor, roundUp(end)), fresh.Text(), true, nil",
+		"return max(floor, roundUp(end)), fresh.Text(), reserved, nil",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a release meanwhile is not noticed", "internal/core/peer/reserve.go",
+		"still != nil && still.Since == made.Since", "(still == nil || still.Since == made.Since)",
 		"./internal/core/peer", ofReservations,
 	},
 	{

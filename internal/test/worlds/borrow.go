@@ -34,14 +34,15 @@ func (v verb) borrow(ctx context.Context) error {
 	if l.layout.TickStart(first).Before(from) {
 		first++ // the tick of from may have been begun
 	}
-	last := firn.ID(0)
+	last, lastTick, scattered := firn.ID(0), int64(0), q.Definition().Scattered
 	for i := range max(v.Count, 1) {
-		id, err := l.layout.Compose(firn.Parts{Tick: first + i*i, Node: r.Nodes[0]})
+		lastTick = first + i*i
+		id, err := l.layout.Compose(firn.Parts{Tick: lastTick, Node: r.Nodes[0]})
 		if err != nil {
 			return err
 		}
 		given := id
-		if q.Definition().Scattered {
+		if scattered {
 			given = firn.Scatter(id)
 		}
 		w.mu.Lock()
@@ -55,7 +56,12 @@ func (v verb) borrow(ctx context.Context) error {
 		return err // it is reserved for ever
 	}
 	for tries := 0; ; tries++ {
-		if err = m.ReleaseAfter(ctx, v.Sequencer, by, last); err == nil || retry.Sleep(ctx, time.Second) != nil {
+		if scattered {
+			err = m.Release(ctx, v.Sequencer, by, l.layout.TickStart(lastTick+1))
+		} else {
+			err = m.ReleaseAfter(ctx, v.Sequencer, by, last)
+		}
+		if err == nil || retry.Sleep(ctx, time.Second) != nil {
 			return err
 		}
 	}
