@@ -71,7 +71,8 @@ func TestReservedNodeIDsAreKept(t *testing.T) {
 	for _, c := range []Command{
 		Reserve{"s", 0, Reserving{For: "warehouse", Count: 2}},
 		Reserve{"s", 0, Reserving{For: "warehouse", Nodes: []int64{6, 7}}},
-		Release{"s", 0, "other", 0}, Release{"s", 0, "warehouse", 2},
+		Release{"s", 0, "other", 0},
+		Release{"s", 0, "warehouse", 2},
 	} {
 		if next, out := Apply(v, Entry{Position: v.position + 1, Command: c}); out != unchanged ||
 			!reflect.DeepEqual(reserved(next), reserved(v)) {
