@@ -198,15 +198,13 @@ func (m *Member) reserveAgain(ctx context.Context, name string, lost *lostReserv
 			switch {
 			case isRefused:
 				m.log.Error("the store has lost a reservation, and it can't be made again: stop whatever has the node "+
-					"IDs, or IDs "+
-					"come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes, "err", refused)
+					"IDs, or IDs come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes, "err", refused)
 			case err != nil:
 				m.troubles.note(ctx, "can't reserve node IDs again that the store has lost, trying again", err)
 				return false
 			case used:
 				m.log.Error("the store had lost a reservation, and members have used the node IDs before it was made "+
-					"again: IDs "+
-					"may have come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes)
+					"again: IDs may have come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes)
 			}
 			return true
 		})
