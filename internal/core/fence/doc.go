@@ -16,8 +16,9 @@
 //	live/<node>                 ephemeral    "<operation> <since> <owner>"
 //	last_reported_time/<node>   stays        "<horizon> <operation> <stamp>"
 //
-// The times are Unix milliseconds in decimal. The operation is the fence's own ID, which begins with the
-// name of its Holder; each write has a stamp of its own. A fence recognizes its writes after a lost answer by the
-// stamps that it has sent. A write with its operation and a stamp that it never sent is one of a copy of the process:
-// then it is lost, and its use ends.
+// The times are Unix milliseconds in decimal. The operation is the fence's own ID, which begins with
+// the name of its Holder, or that of a reservation, see Reserve; each write has a stamp of its own. A
+// fence recognizes its writes after a lost answer by the stamps that it has sent. A write with its
+// operation and a stamp that it never sent is one of a copy of the process: then it is lost, and its
+// use ends.
 package fence
