@@ -1112,7 +1112,7 @@ type ReserveNodesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What uses the node IDs, in 1 to 100 bytes of printable text.
+	// What uses the node IDs, in 1 to 100 bytes without control characters.
 	For string `protobuf:"bytes,2,opt,name=for,proto3" json:"for,omitempty"`
 	// How many node IDs, 1 to 1024: the highest that were never used, and then the longest free. 0: nodes says which.
 	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`

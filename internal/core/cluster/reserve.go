@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 	"unicode"
 
@@ -23,7 +24,7 @@ type Reservation struct {
 // Reserving asks for a Reservation: of Count node IDs, the highest that were never used and then the longest free, or
 // of Nodes, none of which a member may have.
 type Reserving struct {
-	For   string  `json:"for"`             // 1 to 100 bytes of printable text
+	For   string  `json:"for"`             // 1 to 100 bytes of text without control characters
 	At    int64   `json:"at,omitempty"`    // when, in Unix milliseconds by the sender's clock, for people; 0: unknown
 	Count int64   `json:"count,omitempty"` // 1 to MaxReserved, or 0 with Nodes
 	Nodes []int64 `json:"nodes,omitempty"` // rising, at most MaxReserved
@@ -138,10 +139,8 @@ func areNodes(nodes []int64) bool {
 }
 
 func checkPurpose(purpose string) error {
-	for _, r := range purpose {
-		if !unicode.IsPrint(r) {
-			return fmt.Errorf(`"for" is %.120q; want printable characters`, purpose)
-		}
+	if strings.ContainsFunc(purpose, unicode.IsControl) { // of what is printable, programs have different ideas
+		return fmt.Errorf(`"for" is %.120q; want no control characters`, purpose)
 	}
 	return checkID("for", purpose)
 }

@@ -119,7 +119,7 @@ func TestWrongReserves(t *testing.T) {
 		{Reserve{"s", 0, Reserving{For: "x", Nodes: []int64{}}}, "[]"},
 		{Reserve{"s", 0, Reserving{For: "x", At: -1, Count: 1}}, `"at" is -1`},
 		{Reserve{"s", 0, Reserving{Count: 1}}, `"for" is missing`},
-		{Reserve{"s", 0, Reserving{For: "a\x1b[2J", Count: 1}}, "printable"},
+		{Reserve{"s", 0, Reserving{For: "a\x1b[2J", Count: 1}}, "want no control characters"},
 		{Reserve{"S", 0, Reserving{For: "x", Count: 1}}, `"S"`},
 		{Release{Sequencer: "s"}, `"for" is missing`},
 		{Release{Sequencer: "s", For: strings.Repeat("x", 101)}, "1 to 100 bytes"},
