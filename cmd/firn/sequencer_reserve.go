@@ -91,8 +91,9 @@ func parseNodeIDs(text string) (nodes []int64, err error) {
 const releaseHelp = `Release ends firn sequencer reserve: nodes get the node IDs again.
 
 First stop whatever makes IDs under them, for good. With --greatest, say the
-greatest ID that it made; or with --used-until a time after all its IDs, such as
-now, or a time in the past if it made none. Of a sequencer whose IDs are
+greatest ID that it made; or with --used-until a time after all its IDs, or a
+time in the past if it made none. now is a minute from now: clocks differ, and
+a database may have made IDs that are ahead of its clock. Of a sequencer whose IDs are
 scattered, only --used-until tells. If that lies in the future, by at most a
 day, nodes get the node IDs back then. Ask any server.`
 
@@ -135,8 +136,8 @@ func (p *program) releaseCommand() *cobra.Command {
 }
 
 func parseUsedUntil(text string) (*time.Time, error) {
-	if text == "now" {
-		return new(time.Now()), nil
+	if text == "now" { // clocks differ by up to 10 s, and gen sql --generator is up to 10 s ahead
+		return new(time.Now().Add(time.Minute)), nil
 	}
 	at, err := parseTime(text)
 	return &at, err

@@ -87,9 +87,9 @@ const forSequencer = {
     call: (v) => ["POST", sequencerPath(q.name, "/reserve"), { for: v.for, count: Number(v.count) }],
   })],
   release: ["Release node IDs", ({ q }) => ({
-    says: reservationsOf(q).length === 0 ? `No node ID of ${q.name} is reserved.` : "Whatever used the node IDs has stopped for good, and its clock was not ahead of this one's. Members get them again.",
+    says: reservationsOf(q).length === 0 ? `No node ID of ${q.name} is reserved.` : "Whatever used the node IDs has stopped for good, and made no IDs of times more than a minute ahead. Members get them again, in a minute.",
     fields: [{ name: "for", label: "For", options: reservationsOf(q).map((r) => [r.for, `${r.for}: ${stretches(r.nodes)}`]) }, type(q.name)],
-    call: (v) => ["POST", sequencerPath(q.name, "/release"), { for: v.for, used_until: new Date().toISOString() }],
+    call: (v) => ["POST", sequencerPath(q.name, "/release"), { for: v.for, used_until: new Date(Date.now() + 60e3).toISOString() }],
   }), "bad"],
   destroy: ["Destroy", ({ q, model }) => ({
     says: `${holders(q, model)} ${traffic(q.given, q.gave, q.name)} All nodes stop giving IDs of ${q.name}, for ever. One of the same name that is created later gives none of its IDs again.`,
