@@ -53,8 +53,7 @@ func compareStrict(ctx context.Context, s settings, on *starter, c *contest, t *
 	on.must(on.createStrict(ctx, etcd))
 	if err := c.add(ctx, "firn, snowflakes", "grpc", nil, func(address string) (*process, error) {
 		return c.start(ctx, c.firn, "serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "none",
-			"--grpc-addr", address,
-			"--drain-delay", "0s", "--etcd", etcd)
+			"--grpc-addr", address, "--drain-delay", "0s", "--etcd", etcd)
 	}); err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func compareStrict(ctx context.Context, s settings, on *starter, c *contest, t *
 		c.rivals = append(c.rivals, &r)
 	}
 	for _, callers := range []int{1, 64, 512} {
-		for i, connect := range []func(string, int) (load.Connection, error){ // anew: those of the last loop are closed
+		for i, connect := range []func(string, int) (load.Connection, error){ // new ones: the last round has closed its own
 			dialShared(""), dialShared("events"), shared(puts), asking("SELECT nextval('events')"),
 		} {
 			c.rivals[i].ask = overLoad(1, connect)
