@@ -67,7 +67,7 @@ func compareStrict(ctx context.Context, s settings, on *starter, c *contest, t *
 		c.rivals = append(c.rivals, &r)
 	}
 	for _, callers := range []int{1, 64, 512} {
-		for i, connect := range []func(string, int) (load.Connection, error){ // new ones: the last round has closed its own
+		for i, connect := range []func(string, int) (load.Connection, error){ // the last round closed its own
 			dialShared(""), dialShared("events"), shared(puts), asking("SELECT nextval('events')"),
 		} {
 			c.rivals[i].ask = overLoad(1, connect)

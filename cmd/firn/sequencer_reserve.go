@@ -91,11 +91,10 @@ func parseNodeIDs(text string) (nodes []int64, err error) {
 const releaseHelp = `Release ends firn sequencer reserve: nodes get the node IDs again.
 
 First stop whatever makes IDs under them, for good. With --greatest, say the
-greatest ID that it made; or with --used-until a time after all its IDs, or a
-time in the past if it made none. now is a minute from now: clocks differ, and
-a database may have made IDs that are ahead of its clock. Of a sequencer whose IDs are
-scattered, only --used-until tells. If that lies in the future, by at most a
-day, nodes get the node IDs back then. Ask any server.`
+greatest ID that it made, unless IDs are scattered; or with --used-until a time
+after all its IDs, at most a day ahead: nodes get the node IDs back then. If it
+made none, say a time in the past. Here now means in a minute: clocks differ,
+and a database may have made IDs that are ahead of its clock. Ask any server.`
 
 func (p *program) releaseCommand() *cobra.Command {
 	var o lookOptions

@@ -251,7 +251,7 @@ func TestReservationsThatOverlap(t *testing.T) {
 	}
 }
 
-// A reservation whose release is faster than its fences is none, and leaves none.
+// If a release overtakes the fences of its reservation, Reserve refuses, and no fence stays.
 func TestAReservationThatIsReleasedMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
