@@ -55,15 +55,40 @@ func Reserve(ctx context.Context, s store.Store, prefix string, nodes []int64, n
 
 // Free ends the reservation of this number: the next owner of each node ID begins at end, or where the one before the
 // reservation stopped, if that is later. It also ends what of a Reserve is still under way. Its errors are those of
-// Reserve.
+// Reserve; with ErrSuperseded the node IDs that no later reservation has are free.
 func Free(ctx context.Context, s store.Store, prefix string, nodes []int64, number int64, end time.Time) error {
-	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
+	superseded := false
+	err := rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
 		floor, by, reserved := reservation(v)
 		if reserved && by > number {
-			return 0, "", false, ErrSuperseded
+			superseded = true
+			return 0, "", false, nil
 		}
 		return max(floor, roundUp(end)), fresh.Text(), true, nil
 	})
+	if err == nil && superseded {
+		err = ErrSuperseded
+	}
+	return err
+}
+
+// FreeAll ends every reservation below a prefix as if nothing had been used of it. It is for those that are left when
+// none can be in use. Its errors are those of Reserve.
+func FreeAll(ctx context.Context, s store.Store, prefix string, guards ...store.Condition) error {
+	owners, err := Owners(ctx, s, prefix)
+	if err != nil {
+		return err
+	}
+	var nodes []int64
+	for _, o := range owners {
+		if o.Reserved {
+			nodes = append(nodes, o.Node)
+		}
+	}
+	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
+		floor, _, reserved := reservation(v)
+		return floor, fresh.Text(), reserved, nil
+	}, guards...)
 }
 
 // atOnce is how many node IDs rewrite puts in one transaction, with two operations for each.

@@ -204,6 +204,54 @@ func TestReserveTriesAgain(t *testing.T) {
 	}
 }
 
+// What a later reservation has of some node IDs keeps nothing from freeing the others.
+func TestFreeLeavesWhatALaterReservationHas(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		_, err := Reserve(t.Context(), a.client, prefix, []int64{1, 2}, 3, time.Time{})
+		if err == nil {
+			_, err = Reserve(t.Context(), a.client, prefix, []int64{1}, 4, time.Time{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := time.Now().Add(time.Second)
+		if err := Free(t.Context(), a.client, prefix, []int64{1, 2}, 3, used); !errors.Is(err, ErrSuperseded) {
+			t.Errorf("freed: %v", err)
+		}
+		_, err = a.claim(1)
+		wantError[*ClockBehindError](t, err)
+		wantTime(t, "the floor of the next owner", a.mustClaim(2).Floor(), used)
+	})
+}
+
+func TestFreeAll(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		f := a.mustClaim(1)
+		if err := f.Release(t.Context(), f.Horizon); err != nil {
+			t.Fatal(err)
+		}
+		end, held := f.Horizon(), a.mustClaim(2)
+		if _, err := Reserve(t.Context(), a.client, prefix, []int64{1, 3}, 5, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		guard := store.Condition{Key: "guard", Version: 9}
+		if err := FreeAll(t.Context(), a.client, prefix, guard); !errors.Is(err, ErrClosed) {
+			t.Errorf("with a guard that does not hold: %v", err)
+		}
+		if err := FreeAll(t.Context(), a.client, prefix); err != nil {
+			t.Fatal(err)
+		}
+		for node, floor := range map[int64]time.Time{1: end, 3: time.UnixMilli(0)} {
+			wantTime(t, "the floor of the next owner", a.mustClaim(node).Floor(), floor)
+		}
+		if err := held.Extend(t.Context()); err != nil {
+			t.Errorf("an owner that is not a reservation: %v", err)
+		}
+	})
+}
+
 // A write of Reserve that is late does nothing once Free has answered, and many node IDs take several transactions.
 func TestFreeEndsWhatIsUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
