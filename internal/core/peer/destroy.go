@@ -82,7 +82,7 @@ func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequence
 		return i.Until, false, err
 	}
 	if until, live, err = m.horizons(ctx, name); live && revoke && err == nil {
-		_, err = fence.Revoke(ctx, m.store, fencePrefix(name), at)
+		_, err = m.revoke(ctx, name, at)
 	}
 	if errors.Is(err, fence.ErrClosed) { // another member is at it
 		err = nil

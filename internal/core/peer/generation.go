@@ -174,7 +174,7 @@ func (m *Member) open(ctx context.Context, name string, created int64, d cluster
 		case i.Destroyed, !i.is(created, d):
 			return i.successor(created, d), false, m.stillLatest(ctx, name, created)
 		case i.Former != nil:
-			horizon, err := fence.Revoke(ctx, m.store, fencePrefix(name), at)
+			horizon, err := m.revoke(ctx, name, at)
 			return i.closed(horizon), false, err
 		}
 		return i, true, nil
@@ -183,6 +183,16 @@ func (m *Member) open(ctx context.Context, name string, created int64, d cluster
 		from, err = m.above(d, i)
 	}
 	return at, from, err
+}
+
+// revoke has nobody claim for the generations before the one that the key holds, and returns their last horizon. The
+// log has destroyed them, which it does not while node IDs are reserved: a fence that is reserved all the same is of a
+// Reserve that was given up after it was released, and was never answered.
+func (m *Member) revoke(ctx context.Context, name string, at store.Condition) (time.Time, error) {
+	if err := fence.FreeAll(ctx, m.store, fencePrefix(name), at); err != nil {
+		return time.Time{}, err
+	}
+	return fence.Revoke(ctx, m.store, fencePrefix(name), at)
 }
 
 // stillLatest returns nil if the log, read to its end, still has the sequencer.

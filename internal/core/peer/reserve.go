@@ -48,8 +48,8 @@ func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserv
 				return nil, time.Time{}, err
 			}
 			continue
-		case errors.Is(err, fence.ErrSuperseded):
-			return nil, time.Time{}, gone
+		case errors.Is(err, fence.ErrSuperseded): // of some; others may have its fences
+			return nil, time.Time{}, errors.Join(gone, m.free(ctx, sequencer, made, time.Time{}))
 		case err != nil:
 			return nil, time.Time{}, err
 		}

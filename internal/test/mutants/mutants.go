@@ -1386,7 +1386,7 @@ var mutants = []mutant{
 	},
 	{
 		"a late close of a former generation revokes the next one's node IDs", "internal/core/peer/generation.go",
-		"m.store, fencePrefix(name), at)", "m.store, fencePrefix(name))",
+		"Revoke(ctx, m.store, fencePrefix(name), at)", "Revoke(ctx, m.store, fencePrefix(name))",
 		"./internal/core/peer", "NextOne",
 	},
 	{

@@ -66,6 +66,22 @@ var reservations = []mutant{
 		"./internal/core/peer", ofReservations,
 	},
 	{
+		"a fence that was abandoned keeps its name from all", "internal/core/peer/generation.go",
+		"fence.FreeAll(ctx, m.store, fencePrefix(name), at)", "fence.FreeAll(ctx, m.store, \"none\", at)",
+		"./internal/core/peer", ofReservations + "|Abandon",
+	},
+	{
+		"what an abandoned reservation began after is used again", "internal/core/fence/reserve.go",
+		"return floor, fresh.Text(), reserved, nil", "return 0 * floor, fresh.Text(), reserved, nil",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"what a later reservation has keeps all from being freed", "internal/core/fence/reserve.go",
+		"superseded = true\n			return 0, \"\", false, nil",
+		"superseded = true\n			return 0, \"\", false, ErrSuperseded",
+		"./internal/core/fence", ofReservations,
+	},
+	{
 		"a reservation begins below the floor of all", "internal/core/peer/reserve.go",
 		"later(notBefore, floor), guard", "later(notBefore, time.Time{}.Add(0*floor.Sub(floor))), guard",
 		"./internal/core/peer", ofReservations,
