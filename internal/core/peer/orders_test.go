@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +168,7 @@ func TestOrdersThatDoNotGoTogether(t *testing.T) {
 				return err
 			},
 
-			"exceed 20000101001, and those of the present time end at 200001999": func() error {
+			"exceed 2000010100[1-9], and those of the present time end at 200001999": func() error {
 				w.next(a.claims("receipts", receipts))
 				if err := m.Destroy(t.Context(), "receipts"); err != nil {
 					t.Fatal(err)
@@ -178,7 +179,8 @@ func TestOrdersThatDoNotGoTogether(t *testing.T) {
 				return err
 			},
 		} {
-			if err := try(); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "\n", ""), what) {
+			err := try() // of the numbers, it may have reserved the next ones, too
+			if err == nil || !regexp.MustCompile(what).MatchString(strings.ReplaceAll(err.Error(), "\n", "")) {
 				t.Errorf("%v, want %s", err, what)
 			}
 		}
