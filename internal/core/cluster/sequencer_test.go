@@ -338,3 +338,11 @@ func TestSeveralNodeIDs(t *testing.T) {
 		}
 	}
 }
+
+// A node ID does not stay with a member that has more than one that accepts no other.
+func TestAMoveThatTheRulesUndoIsRefused(t *testing.T) {
+	v := must(t, joined(t, joined(t, Value{}, "a"), "b"),
+		CreateSequencer{Sequencer: "s", Definition: small(2, Allocation{})},
+		Attach{"s", "b", &Range{From: 1, To: 1}, 1}, Attach{"s", "a", nil, 2})
+	refusal(t, v, Move{"s", 1, "a"}, "a member that has fewer node IDs accepts no other")
+}

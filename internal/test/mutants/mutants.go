@@ -963,7 +963,7 @@ var mutants = []mutant{
 	{
 		"a move that the rules undo is said to be done", "internal/core/cluster/sequencer.go",
 		"		if !slices.Contains(s.Held(c.To), c.Node) {", "		if false {",
-		"./internal/core/cluster", replayed,
+		"./internal/core/cluster", "TestAMoveThatTheRulesUndoIsRefused",
 	},
 	{
 		"node IDs that one value gives show up in another", "internal/core/cluster/allocate.go",
