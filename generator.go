@@ -309,7 +309,7 @@ func (g *Generator) reserve(n uint64) (place, count uint64, err error) {
 				}
 				return place, count, nil
 			}
-		} else if exact {
+		} else if exact && next == g.next.Load() { // or it was taken, and the lead shrank behind it
 			return 0, 0, g.refusal(next, now)
 		} else {
 			now, exact = g.now(), true
