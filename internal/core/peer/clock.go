@@ -62,10 +62,10 @@ func (m *Member) watchClock(ctx context.Context) {
 	}
 }
 
-// checkClock returns a *ClockError when most of the others are against the clock, by a judgement of a moment ago or a
-// new one.
-func (m *Member) checkClock(ctx context.Context) error {
-	if err := m.judge.judge(ctx, checkEvery); err != nil {
+// checkClock returns a *ClockError when most of the others are against the clock, by a judgement that is younger than
+// age and than the latest step of the wall, or a new one.
+func (m *Member) checkClock(ctx context.Context, age time.Duration) error {
+	if err := m.judge.judge(ctx, age); err != nil {
 		return err
 	}
 	if err := m.judged().err(); err != nil {

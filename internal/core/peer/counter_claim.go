@@ -118,10 +118,12 @@ func (c *Counter) claim(ctx context.Context) error {
 
 // claimOnce claims a block if one is wanted, by what is known of the generation.
 func (c *Counter) claimOnce(ctx context.Context, o *counter.Owner) error {
-	err := c.open(ctx)
-	if err == nil && c.rule.Timed() {
-		err = c.m.judged().err()
+	if c.rule.Timed() { // a wrong date or time would keep others from giving numbers
+		if err := c.m.checkClock(ctx, c.m.options.Window/3); err != nil {
+			return err
+		}
 	}
+	err := c.open(ctx)
 	if err == nil {
 		err = o.Claim(ctx, c.guard)
 	}
@@ -139,11 +141,6 @@ func (c *Counter) open(ctx context.Context) error {
 		return errLostData
 	case c.guard.Key != "" && c.guarded == losses:
 		return nil
-	}
-	if c.rule.Timed() { // a wrong date or time would keep others from giving numbers
-		if err := c.m.checkClock(ctx); err != nil {
-			return err
-		}
 	}
 	_, at, err := c.m.changeGeneration(ctx, c.name, func(i generation, _ store.Condition) (generation, bool, error) {
 		if err := i.checkKind(c.name, c.definition); err != nil {

@@ -232,7 +232,7 @@ func (l *lane) claim(ctx context.Context) error {
 	if l.looked.incarnation.copied.Load() {
 		return ErrCopied // the grant is a copy's, and another one is to come
 	}
-	if err := l.m.checkClock(ctx); err != nil {
+	if err := l.m.checkClock(ctx, checkEvery); err != nil {
 		return err
 	}
 	if err := l.checkOrder(ctx); err != nil {

@@ -91,8 +91,11 @@ func TestAWrongClockClaimsNothing(t *testing.T) {
 		inBubble(t, func(t *testing.T, w *world) {
 			nodes := w.ready("a", "b", "c")
 			c := nodes[0].claims(name, d)
+			w.next(c)
 			nodes[0].wall.step(25 * time.Hour)
-			w.gone(c, "clock", time.Minute)
+			if id, err := c.Next(t.Context()); reason.Of(err) != "clock" {
+				t.Errorf("%d, %v", id, err)
+			}
 			right := nodes[1].claims(name, d)
 			before := w.next(right)
 			nodes[0].wall.step(-25 * time.Hour)

@@ -181,7 +181,12 @@ var counters = []mutant{
 	},
 	{
 		"a member whose clock is wrong claims dates", "internal/core/peer/counter_claim.go",
-		"	if c.rule.Timed() {", "	if false {",
+		"if c.rule.Timed() {", "if false {",
+		"./internal/core/peer", "AWrongClockClaims",
+	},
+	{
+		"a claim relies on how the clock was before it stepped", "internal/core/peer/counter_claim.go",
+		"err := c.m.checkClock(ctx, c.m.options.Window/3)", "err := c.m.judged().err()",
 		"./internal/core/peer", "AWrongClockClaims",
 	},
 	{
