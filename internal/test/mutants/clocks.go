@@ -81,8 +81,8 @@ var clocks = []mutant{
 	},
 	{
 		"a node ID is claimed whatever the clock", "internal/core/peer/lane.go",
-		"	if err := l.m.checkClock(ctx); err != nil {",
-		"	if err := l.m.checkClock(ctx); err != nil && l == nil {",
+		"	if err := l.m.checkClock(ctx, checkEvery); err != nil {",
+		"	if err := l.m.checkClock(ctx, checkEvery); err != nil && l == nil {",
 		"./internal/core/peer", "^TestAWrongClockJoins$",
 	},
 	{
