@@ -32,15 +32,27 @@ of memory for each ID, and uses at most 1 GiB; it counts further IDs without
 comparing them. Answers from a server of another cluster count as errors
 (mixed), because two clusters can give the same IDs.
 
+With --against bench also runs a command, by sh, that prints IDs of another
+generator: decimals, one per line. Bench begins when the first ID is there, and
+ends the command when it has the IDs of the service; it shows whether the
+command had ended before. Bench shows which IDs came from both, and which node
+IDs both use by the layout of the sequencer: those can give the same ID at any
+time. It also shows how often the command repeated an ID, and which of its node
+IDs no firn sequencer reserve keeps for it; these are no errors. If the times
+that it shows of the command's IDs are wrong, the other generator has another
+layout, and its node IDs are wrong too. These IDs get half of the memory.
+
 SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1
 if an ID came twice, if the servers belong to several clusters, or if no call
-brought IDs.`
+brought IDs; with --against also if an ID or a node ID is on both sides, or if
+the command fails or prints something else.`
 
 const benchExamples = `  firn bench
   firn bench --duration 1m --rate 5000
   firn bench --protocol grpc --server ids-1:9090,ids-2:9090 --batch 1000
   firn bench --protocol redis --concurrency 64 --count 1000000
-  firn bench --server https://ids.example.org --ca ca.pem --token-file token --sequencer orders`
+  firn bench --server https://ids.example.org --ca ca.pem --token-file token --sequencer orders
+  firn bench --sequencer tweets --against ./print-old-ids`
 
 func (p *program) benchCommand() *cobra.Command {
 	var o benchOptions
@@ -71,6 +83,8 @@ func (p *program) benchCommand() *cobra.Command {
 	addSequencer(flags, &o.sequencer, "the sequencer to take IDs from (default: default)")
 	setting.Bool(flags, &o.scattered, "scattered",
 		"the sequencer scatters its IDs: check the order of their\nunscattered form")
+	setting.Text(flags, &o.against, "against", "command",
+		"compare with the IDs that this command prints, one per line")
 	setting.Bool(flags, &o.json, "json", "print a JSON object")
 	o.access.add(flags)
 	must(c.RegisterFlagCompletionFunc("protocol",
@@ -78,6 +92,9 @@ func (p *program) benchCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if flags.Changed("count") && flags.Changed("duration") {
 			return usagef("--count and --duration exclude each other")
+		}
+		if flags.Changed("against") && o.against == "" {
+			return usagef("--against: want a command that prints IDs")
 		}
 		if flags.Changed("count") {
 			o.duration = 0
@@ -89,7 +106,11 @@ func (p *program) benchCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.bench(untilSignal(c.Context()), &o, plan)
+		ctx := untilSignal(c.Context())
+		if err := p.planAgainst(ctx, &o, &plan); err != nil {
+			return interrupted(ctx, err)
+		}
+		return p.bench(ctx, &o, plan)
 	}
 	return c
 }
@@ -109,7 +130,7 @@ func (p *program) bench(ctx context.Context, o *benchOptions, plan load.Plan) er
 	} else {
 		err = p.printf("%s", benchText(o, r))
 	}
-	switch mixed := o.clusters.Err(); {
+	switch mixed, same := o.clusters.Err(), againstErr(o, r.Against); {
 	case err != nil:
 		return err
 	case mixed != nil:
@@ -117,6 +138,8 @@ func (p *program) bench(ctx context.Context, o *benchOptions, plan load.Plan) er
 	case r.Duplicates.More > 0:
 		return fmt.Errorf("%s came more than once, such as %d: the service is broken, or its servers belong to two "+
 			"clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
+	case same != nil:
+		return same
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case r.IDs == 0 && r.Calls > 0:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/ops/load"
+	"github.com/firn-id/firn/internal/service/calls"
 )
 
 // benchOptions are the flags of firn bench.
@@ -19,8 +20,10 @@ type benchOptions struct {
 	duration    time.Duration
 	count       int64
 	rate        float64
+	against     string // a command; empty: none
 	json        bool
-	clusters    load.Clusters // of the servers
+	clusters    load.Clusters         // of the servers
+	asked       calls.StatusSequencer // what the first server says of the sequencer, with against
 }
 
 // mostConnections is as many as a process has files at the most, mostly.

@@ -44,6 +44,11 @@ func benchText(o *benchOptions, r load.Result) string {
 		row("order", "%s not above the one before on the same connection: as behind a balancer, or after a take-over",
 			console.Plural(r.Descents, "time"))
 	}
+	if r.Against != nil {
+		for _, line := range againstRows(o, r.Against) {
+			row(line[0], "%s", line[1])
+		}
+	}
 	if r.Latency.Calls() > 0 {
 		fmt.Fprintf(&b, "\nlatency of the calls that brought IDs, in ms\n\n%s", latencyText(r.Latency))
 	}
@@ -154,6 +159,7 @@ type benchResult struct {
 	Errors      []load.Failure     `json:"errors"`
 	Duplicates  benchDuplicates    `json:"duplicates"`
 	Descents    int64              `json:"descents"`
+	Against     *benchAgainst      `json:"against,omitempty"`
 	Latency     map[string]float64 `json:"latency_ms"`
 	Histogram   []benchBand        `json:"histogram"`
 }
@@ -179,6 +185,7 @@ func benchJSON(o *benchOptions, r load.Result, interrupted bool) benchResult {
 		Failed: r.Failed, Unsent: r.Unsent, Errors: append([]load.Failure{}, r.Errors...),
 		Duplicates: benchDuplicates{r.Duplicates.Checked, r.Duplicates.More, texts(r.Duplicates.Some)},
 		Descents:   r.Descents,
+		Against:    againstJSON(o, r.Against),
 		Latency:    map[string]float64{"max": ms(r.Latency.Max()), "mean": ms(r.Latency.Mean())},
 		Histogram:  []benchBand{},
 	}

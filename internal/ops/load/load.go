@@ -45,6 +45,7 @@ type Plan struct {
 	Rate        float64       // IDs per second to ask for, at most; 0: no limit
 	Grace       time.Duration // how long the last calls may go on after the end; 0: DefaultGrace
 	Memory      int64         // bytes in which to remember IDs, or NoMemory; 0: DefaultMemory
+	Against     *Other        // whose IDs to compare; nil: nobody's
 }
 
 // Run executes a plan once. Make it with New.
@@ -53,6 +54,7 @@ type Run struct {
 	records []*record
 	memory  atomic.Int64 // bytes left
 	latency *Latency
+	other   *command // nil: none
 
 	slots  atomic.Int64 // calls planned
 	left   atomic.Int64 // IDs not asked for yet, if the plan has a Count
@@ -78,9 +80,18 @@ func New(p Plan) *Run {
 	return r
 }
 
-// Do executes the plan; call it once. It returns the error of Connect. When ctx ends, it drops the calls in
-// progress and does not count them.
+// Do executes the plan; call it once. It returns the error of Connect, and one when the command of Against can't be
+// started, prints no ID within a minute, prints something that is none of the layout, or ends with an error. When ctx
+// ends, it drops the calls in progress and does not count them.
 func (r *Run) Do(ctx context.Context) error {
+	if r.plan.Against != nil {
+		return r.doAgainst(ctx)
+	}
+	return r.load(ctx)
+}
+
+// load executes the plan without Against.
+func (r *Run) load(ctx context.Context) error {
 	connections := make([]Connection, r.plan.Connections)
 	for i := range connections {
 		c, err := r.plan.Connect(i)

@@ -18,6 +18,7 @@ type record struct {
 	full     []*lane
 	kept     int64   // number of IDs remembered
 	last     firn.ID // the last ID on this connection; -1: none yet
+	nodes    *nodes  // of the IDs, remembered or not; nil: not wanted
 	descents int64   // how often an ID was not above the one before
 }
 
@@ -47,6 +48,7 @@ func (r *record) add(ids []firn.ID) {
 			r.descents++
 		}
 		r.last = id
+		_ = r.nodes.add(id) // the server's IDs are those of its layout
 		r.keep(int64(id))
 	}
 }
@@ -101,6 +103,7 @@ func (l *lane) begin(id int64) int {
 // runs iterates over the runs of a lane.
 type runs struct {
 	lane     *lane
+	side     int    // whose run this is
 	left     []byte // unread bytes of the block
 	next     int    // block
 	done     bool   // the current run is the one that grows
@@ -131,6 +134,33 @@ func (r *runs) step() bool {
 // heads is a heap of the runs of all lanes, the one that begins lowest on top.
 type heads []*runs
 
+// merge returns the runs of several sides, each of which has several records.
+func merge(sides ...[]*record) (h heads) {
+	for side, records := range sides {
+		for _, r := range records {
+			for _, l := range append(r.lanes[:], r.full...) {
+				if l == nil {
+					continue
+				}
+				one := &runs{lane: l, side: side, to: -1}
+				one.step()
+				h = append(h, one)
+			}
+		}
+	}
+	heap.Init(&h)
+	return h
+}
+
+// next goes to the next run of the top.
+func (h *heads) next() {
+	if (*h)[0].step() {
+		heap.Fix(h, 0)
+	} else {
+		heap.Pop(h)
+	}
+}
+
 func (h heads) Len() int           { return len(h) }
 func (h heads) Less(i, j int) bool { return h[i].from < h[j].from }
 func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
@@ -147,18 +177,7 @@ const mostShown = 5
 
 // repeated merges all records, and returns how many IDs came again, and some of them.
 func repeated(records []*record) (more int64, some []firn.ID) {
-	var h heads
-	for _, r := range records {
-		for _, l := range append(r.lanes[:], r.full...) {
-			if l == nil {
-				continue
-			}
-			one := &runs{lane: l, to: -1}
-			one.step()
-			h = append(h, one)
-		}
-	}
-	heap.Init(&h)
+	h := merge(records)
 	upTo := int64(-1) // all IDs from the top's first up to here came
 	for len(h) > 0 {
 		top := h[0]
@@ -172,11 +191,25 @@ func repeated(records []*record) (more int64, some []firn.ID) {
 		}
 		more += max(0, min(top.to, upTo)-top.from+1)
 		upTo = max(upTo, top.to)
-		if top.step() {
-			heap.Fix(&h, 0)
-		} else {
-			heap.Pop(&h)
-		}
+		h.next()
 	}
 	return more, some
+}
+
+// common merges the records of two sides, and returns how many IDs came on both, and the smallest of them.
+func common(ours, theirs []*record) (same int64, some []firn.ID) {
+	h := merge(ours, theirs)
+	upTo := [2]int64{-1, -1} // of a side: its IDs from the top's first up to here came
+	for len(h) > 0 {
+		top := h[0]
+		from := max(top.from, upTo[top.side]+1) // without what came before on the same side
+		to := min(top.to, upTo[1-top.side])
+		for id := from; id <= to && len(some) < mostShown; id++ {
+			some = append(some, firn.ID(id))
+		}
+		same += max(0, to-from+1)
+		upTo[top.side] = max(upTo[top.side], top.to)
+		h.next()
+	}
+	return same, some
 }

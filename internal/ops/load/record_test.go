@@ -127,3 +127,35 @@ func TestRecordsHaveALimit(t *testing.T) {
 		t.Errorf("of %d IDs %d are found to have come before", kept, more)
 	}
 }
+
+// What is common to two sides is what a map of each has in common, for any IDs in any order.
+func TestRecordsFindWhatIsCommon(t *testing.T) {
+	for seed := range uint64(300) {
+		chance := rand.New(rand.NewPCG(seed, 1))
+		room := int64(1) << (4 + chance.IntN(12))
+		sides := [2][]*record{newRecords(1+chance.IntN(3), 1<<30), newRecords(1, 1<<30)}
+		var came [2]map[firn.ID]bool
+		for side, records := range sides {
+			came[side] = map[firn.ID]bool{}
+			var id firn.ID
+			for range chance.IntN(1000) {
+				if id++; chance.IntN(3) == 0 {
+					id = firn.ID(chance.Int64N(room))
+				}
+				came[side][id] = true
+				records[chance.IntN(len(records))].add([]firn.ID{id})
+			}
+		}
+		var want []firn.ID
+		for id := range came[0] {
+			if came[1][id] {
+				want = append(want, id)
+			}
+		}
+		slices.Sort(want)
+		same, some := common(sides[0], sides[1])
+		if same != int64(len(want)) || !slices.Equal(some, want[:min(len(want), mostShown)]) {
+			t.Fatalf("seed %d: %d IDs are common, such as %v; want %d: %v", seed, same, some, len(want), want)
+		}
+	}
+}

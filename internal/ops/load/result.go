@@ -40,6 +40,7 @@ type Result struct {
 	Errors     []Failure // the most frequent first
 	Latency    *Latency
 	Duplicates Duplicates
+	Against    *Against // nil: the plan has no other generator
 
 	// Descents counts the IDs not above the one before on the same connection.
 	Descents int64
@@ -65,7 +66,9 @@ type Duplicates struct {
 
 // Result looks for duplicates and returns the measurements. Call it after Do has returned.
 func (r *Run) Result() Result {
-	result := Result{Progress: r.Progress(), Latency: r.latency, Unsent: r.unsent(r.took)}
+	result := Result{
+		Progress: r.Progress(), Latency: r.latency, Unsent: r.unsent(r.took), Against: r.against(),
+	}
 	for _, seen := range r.records {
 		result.Descents += seen.descents
 		result.Duplicates.Checked += seen.kept

@@ -50,7 +50,8 @@ func run(only string, part, atOnce int) error {
 		return err
 	}
 	var all sync.WaitGroup
-	mutants := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations)
+	mutants := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
+		compared)
 	results := make([]error, len(mutants))
 	free := make(chan struct{}, atOnce)
 	for i, m := range mutants {

@@ -22,7 +22,8 @@ import (
 // Every fault has its place in the code, and compiles. This takes seconds; running all mutants takes minutes.
 func TestEveryMutantCompiles(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", ".."))
-	all := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations)
+	all := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
+		compared)
 	c := newChecker(t, all)
 	for _, m := range all {
 		text, err := overlay.Edit(m.file, m.old, m.change)
