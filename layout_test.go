@@ -59,6 +59,59 @@ func TestPresetsReproduceRealIDs(t *testing.T) {
 	}
 }
 
+// The layouts that docs/comparison.md names for other generators take IDs apart as these do: the IDs are from their
+// documentation and tests.
+func TestLayoutsOfOtherGenerators(t *testing.T) {
+	page, err := os.ReadFile("docs/comparison.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		page, layout, epoch string
+		lowest              bool
+		id                  ID
+		at                  string
+		node, sequence      int64
+	}{
+		{ // its README; by the settings there, in Shanghai
+			"timeBits/workerBits/seqBits@1s", "29/21/13@1s", "2016-09-20T00:00:00+08:00", false, 180363646902239241,
+			"2017-01-19T12:15:46+08:00", 4, 9,
+		},
+		{ // README of hypersistence-tsid: 0123456789ABC in base32
+			"--layout 41/10/12 --epoch 2020-01-01", "41/10/12", "2020-01-01T00:00:00Z", false, 38390726480144748,
+			"2020-04-15T22:31:02.458Z", 74, 2412,
+		},
+		{ // FlakeIdGeneratorProxyTest of Hazelcast
+			"--layout 41/16/6 --node-lowest --epoch 2018-01-01", "41/16/6", "2018-01-01T00:00:00Z", true,
+			5300086112257234, "2018-01-15T15:00:39Z", 1234, 0,
+		},
+		{
+			"--layout 41/16/6 --node-lowest --epoch 2018-01-01", "41/16/6", "2018-01-01T00:00:00Z", true,
+			5300086112257234 + 1<<16, "2018-01-15T15:00:39Z", 1234, 1,
+		},
+	} {
+		if !strings.Contains(string(page), c.page) {
+			t.Errorf("the page has no %q", c.page)
+		}
+		l, err := ParseLayout(c.layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.NodeLowest = c.lowest
+		var at time.Time
+		for text, into := range map[string]*time.Time{c.epoch: &l.Epoch, c.at: &at} {
+			if *into, err = time.Parse(time.RFC3339, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := l.Decompose(c.id)
+		if err != nil || !l.TickStart(p.Tick).Equal(at) || p.Node != c.node || p.Sequence != c.sequence {
+			t.Errorf("%s of %d: %+v of %s, %v; want node %d, sequence %d and %s", l, c.id, p, l.TickStart(p.Tick), err,
+				c.node, c.sequence, at)
+		}
+	}
+}
+
 func TestPresetsAreValidAndNamed(t *testing.T) {
 	for _, p := range Presets() {
 		if err := p.Validate(); err != nil {
