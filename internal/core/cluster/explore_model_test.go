@@ -145,11 +145,11 @@ func (m *model) operates(w world, values *[lag + 1]number) {
 	last := values[w.n]
 	for id := range uint8(most) {
 		for op := opExpel; op <= opRelease; op++ {
-			if op >= opReserve && id > 0 {
+			if op >= opKeep && id > 0 {
 				break
 			}
 			for node := range uint8(max(m.nodes, 1)) {
-				e, any := newEntry(op, id, node), op == opMove || op == opReserve
+				e, any := newEntry(op, id, node), op == opMove || op == opKeep || op == opReserve
 				if (any || node == 0) && m.after(last, e) != last {
 					n := w
 					n.log[n.n] = e

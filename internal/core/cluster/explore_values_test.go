@@ -60,8 +60,9 @@ const (
 	opDrain
 	opUndrain
 	opMove    // the target is the node ID
-	opReserve // the target is the node ID; it is about nobody
-	opRelease // it is about nobody
+	opKeep    // the target is the node ID; from here on it is about nobody
+	opReserve // the target is the node ID
+	opRelease
 )
 
 func newEntry(op operation, about, target uint8) entry {
@@ -102,6 +103,7 @@ func (e entry) command() Command {
 		Drain{watchedSequencer, id},
 		Undrain{watchedSequencer, id},
 		Move{watchedSequencer, number, id},
+		Reserve{watchedSequencer, 0, Reserving{For: Later, Nodes: []int64{number}}},
 		Reserve{watchedSequencer, 0, Reserving{For: "x", Nodes: []int64{number}}},
 		Release{Sequencer: watchedSequencer, For: "x"}, // see applied
 	}[e.op()]

@@ -66,6 +66,16 @@ func (e *PrefixError) Error() string {
 // Reason returns the code of the error, as docs/errors.md has it.
 func (*PrefixError) Reason() string { return "refused" }
 
+// ReserveError is returned when a sequencer would begin with reservations that it can't have.
+type ReserveError struct {
+	Why string
+}
+
+func (e *ReserveError) Error() string { return e.Why }
+
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*ReserveError) Reason() string { return "refused" }
+
 // QuotaError is returned when there are as many sequencers as a quota allows, or more.
 type QuotaError struct {
 	Quota
@@ -83,7 +93,8 @@ func (e *QuotaError) Error() string {
 	return fmt.Sprintf("%s%s, and the quota is %d; destroy one that nobody needs", there, names, e.Most)
 }
 
-// Check returns why a value refuses to create a sequencer of a new name: a *PrefixError, a *QuotaError, or nil.
+// Check returns why a value refuses to create a sequencer of a new name: a *PrefixError, a *QuotaError, a
+// *ReserveError, or nil.
 func (c CreateSequencer) Check(v Value) error {
 	if c.SolePrefix {
 		for name, s := range v.sequencers.all() {
@@ -97,5 +108,6 @@ func (c CreateSequencer) Check(v Value) error {
 			return &QuotaError{q, there}
 		}
 	}
-	return nil
+	_, err := c.begin(v.position + 1)
+	return err
 }

@@ -599,9 +599,16 @@ func (s *plainSequencer) giveBack(member string, nodes ...int64) {
 	}
 }
 
-// reserve takes free node IDs away: those that it names, or the highest never used, and then the longest free.
+// reserve takes node IDs away that are for later or free: those that it names, or the highest for later, the highest
+// never used, and then the longest free.
 func (s *plainSequencer) reserve(c Reserving, at int64) Result {
-	wanted := c.Nodes
+	if there := s.reserved[c.For]; there != nil {
+		if c.Nodes != nil && slices.Equal(there, c.Nodes) || c.Nodes == nil && len(there) == int(c.Count) {
+			return Unchanged
+		}
+		return Refused
+	}
+	wanted, later := c.Nodes, s.reserved["later"]
 	if c.Nodes == nil {
 		var fresh, freed []int64
 		for _, node := range s.free {
@@ -611,24 +618,22 @@ func (s *plainSequencer) reserve(c Reserving, at int64) Result {
 				fresh = append(fresh, node)
 			}
 		}
-		slices.Sort(fresh)
-		slices.Reverse(fresh)
-		wanted = append(fresh, freed...)
-		wanted = slices.Sorted(slices.Values(wanted[:min(len(wanted), int(c.Count))]))
-	}
-	if there := s.reserved[c.For]; there != nil {
-		if c.Nodes != nil && slices.Equal(there, wanted) || c.Nodes == nil && len(there) == int(c.Count) {
-			return Unchanged
+		down := func(a, b int64) int { return cmp.Compare(b, a) }
+		slices.SortFunc(fresh, down)
+		wanted = slices.Concat(slices.SortedFunc(slices.Values(later), down), fresh, freed)
+		if len(wanted) < int(c.Count) {
+			return Refused
 		}
-		return Refused
+		wanted = slices.Sorted(slices.Values(wanted[:c.Count]))
 	}
 	for _, node := range wanted {
-		if !slices.Contains(s.free, node) {
+		if !slices.Contains(s.free, node) && !slices.Contains(later, node) {
 			return Refused
 		}
 	}
-	if c.Nodes == nil && len(wanted) < int(c.Count) {
-		return Refused
+	left := slices.DeleteFunc(slices.Clone(later), func(node int64) bool { return slices.Contains(wanted, node) })
+	if s.reserved["later"] = left; len(left) == 0 {
+		delete(s.reserved, "later")
 	}
 	for _, node := range wanted {
 		s.remove(node)

@@ -21,8 +21,9 @@ type Reservation struct {
 	Nodes []int64 `json:"nodes"`        // rising; nobody changes them
 }
 
-// Reserving asks for a Reservation: of Count node IDs, the highest that were never used and then the longest free, or
-// of Nodes, none of which a member may have.
+// Reserving asks for a Reservation: of Count node IDs, the highest of those for Later, then the highest that were never
+// used, and then the longest free; or of Nodes, none of which a member or a purpose other than
+// Later may have.
 type Reserving struct {
 	For   string  `json:"for"`             // 1 to 100 bytes of text without control characters
 	At    int64   `json:"at,omitempty"`    // when, in Unix milliseconds by the sender's clock, for people; 0: unknown
@@ -55,6 +56,10 @@ func (Release) Name() string { return "release" }
 
 // MaxReserved is how many node IDs one reservation can have.
 const MaxReserved = 1024
+
+// Later is the purpose of node IDs that nothing uses yet. A Reserve for another purpose takes its node IDs from there
+// first, and the last of them ends it.
+const Later = "later"
 
 // Reservations yields the reservations in the order of their purposes.
 func (s Sequencer) Reservations() iter.Seq[*Reservation] { return values(s.reserved) }
@@ -160,59 +165,89 @@ func (s Sequencer) reserve(c Reserving, position int64) (Sequencer, Outcome) {
 		return s, refused(fmt.Sprintf("%d node IDs are reserved for that, %d to %d", len(r.Nodes), r.Nodes[0],
 			r.Nodes[len(r.Nodes)-1]))
 	}
-	r := &Reservation{For: c.For, At: c.At, Since: position}
+	r := &Reservation{For: c.For, At: c.At, Since: position, Nodes: c.Nodes}
+	var rest Sequencer
 	var out Outcome
 	if c.Nodes == nil {
-		s.free, r.Nodes, out = s.free.takeLast(c.Count)
+		rest, r.Nodes, out = s.takeLast(c.Count)
 	} else {
-		s.free, out = s.takeNamed(c.Nodes)
-		r.Nodes = c.Nodes
+		rest, out = s.takeNamed(c.Nodes)
 	}
-	if out == applied {
-		s.reserved = s.reserved.put(r.For, r)
+	if out != applied {
+		return s, out
 	}
-	return s, out
-}
-
-// takeNamed takes these node IDs from the free list.
-func (s Sequencer) takeNamed(nodes []int64) (rest freeList, out Outcome) {
-	rest = s.free
-	for _, node := range nodes {
-		all := s.NodeIDs()
-		holder, held := s.nodes.get(node)
-		switch r := s.ReservedFor(node); {
-		case !all.Holds(node):
-			return s.free, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", node, all.From, all.To))
-		case held:
-			return s.free, refused(fmt.Sprintf("the member %s has the node ID %d", holder, node))
-		case r != nil:
-			return s.free, refused(fmt.Sprintf("the node ID %d is reserved for %q", node, r.For))
-		}
-		rest, _, _ = rest.take(&Range{From: node, To: node})
-	}
+	rest.reserved = rest.reserved.put(r.For, r)
 	return rest, applied
 }
 
-// takeLast takes so many node IDs: the highest of those that were never used, and then those that are the longest free.
-func (l freeList) takeLast(count int64) (rest freeList, taken []int64, out Outcome) {
-	rest = l
+// kept returns the node IDs that are reserved for Later.
+func (s Sequencer) kept() []int64 {
+	if r := s.Reservation(Later); r != nil {
+		return r.Nodes
+	}
+	return nil
+}
+
+// keep leaves only these of the node IDs that are reserved for Later.
+func (s Sequencer) keep(nodes []int64) Sequencer {
+	r := s.Reservation(Later)
+	switch {
+	case r == nil || len(nodes) == len(r.Nodes):
+	case len(nodes) == 0:
+		s.reserved = s.reserved.without(Later)
+	default:
+		less := *r
+		less.Nodes = nodes
+		s.reserved = s.reserved.put(Later, &less)
+	}
+	return s
+}
+
+// takeNamed takes these node IDs, from those for Later or the free ones.
+func (s Sequencer) takeNamed(nodes []int64) (Sequencer, Outcome) {
+	all, kept := s.NodeIDs(), slices.Clone(s.kept())
+	for _, node := range nodes {
+		holder, held := s.nodes.get(node)
+		switch r := s.ReservedFor(node); {
+		case !all.Holds(node):
+			return s, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", node, all.From, all.To))
+		case held:
+			return s, refused(fmt.Sprintf("the member %s has the node ID %d", holder, node))
+		case r == nil:
+			s.free, _, _ = s.free.take(&Range{From: node, To: node})
+		case r.For == Later:
+			at, _ := slices.BinarySearch(kept, node)
+			kept = slices.Delete(kept, at, at+1)
+		default:
+			return s, refused(fmt.Sprintf("the node ID %d is reserved for %q", node, r.For))
+		}
+	}
+	return s.keep(kept), applied
+}
+
+// takeLast takes so many node IDs, see Reserving.
+func (s Sequencer) takeLast(count int64) (_ Sequencer, taken []int64, _ Outcome) {
+	kept := s.kept()
+	left := max(len(kept)-int(count), 0)
+	taken = slices.Clone(kept[left:])
+	s = s.keep(slices.Clip(kept[:left]))
 	for int64(len(taken)) < count {
 		within := new(Range)
-		if n := rest.fresh.len(); n > 0 {
-			_, last := rest.fresh.at(n - 1)
+		if n := s.free.fresh.len(); n > 0 {
+			_, last := s.free.fresh.at(n - 1)
 			*within = Range{From: last, To: last}
 		} else {
 			within = nil
 		}
 		var node int64
 		var ok bool
-		if rest, node, ok = rest.take(within); !ok {
-			return l, nil, refused(fmt.Sprintf("only %d node IDs are free", len(taken)))
+		if s.free, node, ok = s.free.take(within); !ok {
+			return s, nil, refused(fmt.Sprintf("only %d node IDs are free", len(taken)))
 		}
 		taken = append(taken, node)
 	}
 	slices.Sort(taken)
-	return rest, taken, applied
+	return s, taken, applied
 }
 
 func (c Release) apply(v *Value) Outcome {

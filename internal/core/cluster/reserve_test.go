@@ -47,6 +47,54 @@ func TestReserveTakesTheHighestNeverUsed(t *testing.T) {
 	refusal(t, v, Reserve{"s", 0, Reserving{For: "more", Count: 1}}, "only 0 node IDs are free")
 }
 
+// What is kept for later is reserved first, in the order of its node IDs, and is gone with its last one.
+func TestReserveTakesWhatIsForLater(t *testing.T) {
+	v := must(t, reserving(t), Attach{Sequencer: "s", Member: "a"})
+	v = must(t, v, Reserve{"s", 0, Reserving{For: Later, At: 7, Count: 4}})
+	s, _ := v.Sequencer("s")
+	first := *s.Reservation(Later)
+	v = must(t, v, Reserve{"s", 0, Reserving{For: "one", Count: 1}})
+	v = must(t, v, Reserve{"s", 0, Reserving{For: "named", Nodes: []int64{1, 4}}})
+	want := map[string][]int64{Later: {3, 5}, "named": {1, 4}, "one": {7}}
+	if s, _ = v.Sequencer("s"); !reflect.DeepEqual(reserved(v), want) || s.Free() != 2 {
+		t.Errorf("reserved are %v, and %d are free; want %v", reserved(v), s.Free(), want)
+	}
+	if r := s.Reservation(Later); r.Since != first.Since || r.At != first.At ||
+		!slices.Equal(first.Nodes, []int64{3, 4, 5, 7}) {
+		t.Errorf("for later is %+v; it was %+v", r, first)
+	}
+	restored, err := DecodeCheckpoint(must2(EncodeCheckpoint(v)))
+	if err != nil || !reflect.DeepEqual(reserved(restored), want) {
+		t.Errorf("restored are %v, %v", reserved(restored), err)
+	}
+	for _, c := range []struct {
+		command Command
+		want    string
+	}{
+		{Move{"s", 5, "a"}, `the node ID 5 is reserved for "later"`},
+		{Reserve{"s", 0, Reserving{For: Later, Count: 4}}, "2 node IDs are reserved for that, 3 to 5"},
+		{Reserve{"s", 0, Reserving{For: "x", Count: 6}}, "only 4 node IDs are free"},
+		{Reserve{"s", 0, Reserving{For: "x", Nodes: []int64{3, 7}}}, `the node ID 7 is reserved for "one"`},
+		{DestroySequencer{"s", 0}, `2 of its node IDs are reserved for "later"; release them first`},
+	} {
+		refusal(t, v, c.command, c.want)
+	}
+	same := Entry{Position: v.position + 1, Command: Reserve{"s", 0, Reserving{For: "named", Nodes: []int64{1, 4}}}}
+	if next, out := Apply(v, same); out.Result != Unchanged || !reflect.DeepEqual(reserved(next), want) {
+		t.Errorf("again: %v, and reserved are %v", out, reserved(next))
+	}
+	v = must(t, v, Reserve{"s", 0, Reserving{For: "three", Count: 3}})
+	if have := reserved(v); have[Later] != nil || !slices.Equal(have["three"], []int64{2, 3, 5}) {
+		t.Errorf("after the last one for later: %v", have)
+	}
+	v = must(t, v, Reserve{"s", 0, Reserving{For: Later, Count: 1}})
+	s, _ = v.Sequencer("s")
+	v = must(t, v, Release{"s", 0, Later, s.Reservation(Later).Since})
+	if s, _ = v.Sequencer("s"); s.Free() != 1 {
+		t.Errorf("%d node IDs are free after the release; want 1", s.Free())
+	}
+}
+
 func TestReservedNodeIDsAreKept(t *testing.T) {
 	v := reserving(t)
 	v = must(t, v, Reserve{"s", 0, Reserving{For: "warehouse", Nodes: []int64{6, 7}}})

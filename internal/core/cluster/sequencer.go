@@ -148,17 +148,7 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 		if err := c.Check(*v); err != nil {
 			return refused(err.Error())
 		}
-		s = Sequencer{
-			definition: c.Definition, region: c.Region, allocation: c.Definition.Allocation.Plain(),
-			created: v.position,
-		}
-		s.free = newFreeList(s.NodeIDs(), c.Start)
-		for _, r := range c.Reserve {
-			var out Outcome
-			if s, out = s.reserve(r, v.position); out != applied {
-				return refused(cmp.Or(out.Why, fmt.Sprintf("two reservations are for %q", r.For)))
-			}
-		}
+		s, _ = c.begin(v.position) // it was checked
 		v.sequencers = v.sequencers.put(c.Sequencer, s)
 		return applied
 	case s.definition.Equal(c.Definition):
@@ -166,6 +156,21 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 	default:
 		return refused("there is a sequencer of this name with another definition")
 	}
+}
+
+// begin returns the sequencer that is created at a position, or why its node IDs can't be reserved.
+func (c CreateSequencer) begin(position int64) (Sequencer, error) {
+	s := Sequencer{
+		definition: c.Definition, region: c.Region, allocation: c.Definition.Allocation.Plain(), created: position,
+	}
+	s.free = newFreeList(s.NodeIDs(), c.Start)
+	for _, r := range c.Reserve {
+		var out Outcome
+		if s, out = s.reserve(r, position); out != applied {
+			return s, &ReserveError{cmp.Or(out.Why, fmt.Sprintf("two reservations are for %q", r.For))}
+		}
+	}
+	return s, nil
 }
 
 func (c DestroySequencer) apply(v *Value) Outcome {
