@@ -22,7 +22,7 @@ const (
 	endOfTime      = int64(253402300799999) // 9999-12-31: later ones can't be read, see Owner
 )
 
-// ErrSuperseded is returned by Reserve and Free when a later reservation has the node ID.
+// ErrSuperseded is returned by Reserve when a later reservation has the node ID.
 var ErrSuperseded = errors.New("the node ID is reserved again")
 
 // Reserve takes node IDs from their owners, and from earlier reservations, and keeps them from all later owners. It
@@ -54,22 +54,13 @@ func Reserve(ctx context.Context, s store.Store, prefix string, nodes []int64, n
 }
 
 // Free ends the reservation of this number: the next owner of each node ID begins at end, or where the one before the
-// reservation stopped, if that is later. It also ends what of a Reserve is still under way. Its errors are those of
-// Reserve; with ErrSuperseded the node IDs that no later reservation has are free.
+// reservation stopped, if that is later. It also ends what of a Reserve is still under way. A node ID that has a later
+// reservation is left to that. The other errors are those of Reserve.
 func Free(ctx context.Context, s store.Store, prefix string, nodes []int64, number int64, end time.Time) error {
-	superseded := false
-	err := rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
+	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
 		floor, by, reserved := reservation(v)
-		if reserved && by > number {
-			superseded = true
-			return 0, "", false, nil
-		}
-		return max(floor, roundUp(end)), fresh.Text(), true, nil
+		return max(floor, roundUp(end)), fresh.Text(), !reserved || by <= number, nil
 	})
-	if err == nil && superseded {
-		err = ErrSuperseded
-	}
-	return err
 }
 
 // FreeAll ends every reservation below a prefix as if nothing had been used of it. It is for those that are left when

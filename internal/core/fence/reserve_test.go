@@ -25,16 +25,12 @@ func TestReserveTakesANodeIDFromItsOwner(t *testing.T) {
 			wantTime(t, "where it begins", from, f.Horizon())
 			time.Sleep(time.Minute)
 		}
-		for _, err := range []error{
-			func() error {
-				_, err := Reserve(t.Context(), operator.client, prefix, []int64{7}, 2, time.Time{})
-				return err
-			}(),
-			Free(t.Context(), operator.client, prefix, []int64{7}, 2, time.Now()),
-		} {
-			if !errors.Is(err, ErrSuperseded) {
-				t.Errorf("an earlier reservation: %v", err)
-			}
+		_, err := Reserve(t.Context(), operator.client, prefix, []int64{7}, 2, time.Time{})
+		if !errors.Is(err, ErrSuperseded) {
+			t.Errorf("an earlier reservation: %v", err)
+		}
+		if err := Free(t.Context(), operator.client, prefix, []int64{7}, 2, time.Now()); err != nil {
+			t.Errorf("an earlier release: %v", err)
 		}
 		if _, err := Revoke(t.Context(), operator.client, prefix); err == nil {
 			t.Error("the last horizon is known while a node ID is reserved")
@@ -89,6 +85,46 @@ func TestFreeGoesNoFurtherBackThanTheReservation(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantTime(t, "where it begins at the earliest", from, later)
+		}
+	})
+}
+
+// A reservation that takes a node ID from an earlier one begins where that one did. The earlier one frees the others
+// only.
+func TestReserveTakesANodeIDFromAReservation(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, begins := p.party("a"), time.Now().Add(time.Hour)
+		reserve := func(number int64, notBefore time.Time, nodes ...int64) time.Time {
+			t.Helper()
+			from, err := Reserve(t.Context(), a.client, prefix, nodes, number, notBefore)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return from
+		}
+		used := a.mustClaim(4)
+		reserve(3, begins, 5, 6, 7)
+		reserve(3, time.Time{}, 4)
+		time.Sleep(time.Minute)
+		for node, want := range map[int64]time.Time{4: used.Horizon(), 5: begins, 8: time.UnixMilli(0)} {
+			wantTime(t, "where it begins", reserve(4, time.Time{}, node), want)
+		}
+		wantTime(t, "beside one that was never used", reserve(5, begins, 9, 6), reserve(5, begins, 9))
+		end := begins.Add(time.Hour)
+		if err := Free(t.Context(), a.client, prefix, []int64{5, 7}, 3, end); err != nil {
+			t.Fatal(err)
+		}
+		owners, err := Owners(t.Context(), a.client, prefix)
+		want := []Owner{
+			{Node: 4, Reserved: true, Horizon: used.Horizon()},
+			{Node: 5, Reserved: true, Horizon: begins},
+			{Node: 6, Reserved: true, Horizon: begins},
+			{Node: 7, Horizon: end},
+			{Node: 8, Reserved: true},
+			{Node: 9, Reserved: true, Horizon: begins},
+		}
+		if err != nil || !reflect.DeepEqual(owners, want) {
+			t.Errorf("owners: %+v, %v; want %+v", owners, err, want)
 		}
 	})
 }
@@ -202,27 +238,6 @@ func TestReserveTriesAgain(t *testing.T) {
 			wantTime(t, "the next floor", a.mustClaim(7).Floor(), f.Horizon().Add(time.Second))
 		})
 	}
-}
-
-// What a later reservation has of some node IDs keeps nothing from freeing the others.
-func TestFreeLeavesWhatALaterReservationHas(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *place) {
-		a := p.party("a")
-		_, err := Reserve(t.Context(), a.client, prefix, []int64{1, 2}, 3, time.Time{})
-		if err == nil {
-			_, err = Reserve(t.Context(), a.client, prefix, []int64{1}, 4, time.Time{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		used := time.Now().Add(time.Second)
-		if err := Free(t.Context(), a.client, prefix, []int64{1, 2}, 3, used); !errors.Is(err, ErrSuperseded) {
-			t.Errorf("freed: %v", err)
-		}
-		_, err = a.claim(1)
-		wantError[*ClockBehindError](t, err)
-		wantTime(t, "the floor of the next owner", a.mustClaim(2).Floor(), used)
-	})
 }
 
 func TestFreeAll(t *testing.T) {

@@ -46,7 +46,7 @@ func (m *Member) EnsureCounter(ctx context.Context, name string, d cluster.Defin
 	if err := mustBe(name, d, true); err != nil {
 		return nil, err
 	}
-	v, _, err := m.create(ctx, name, d, false)
+	v, _, err := m.create(ctx, name, d, false, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Def
 	if err := mustBe(name, d, false); err != nil {
 		return nil, err
 	}
-	v, _, err := m.create(ctx, name, d, false)
+	v, _, err := m.create(ctx, name, d, false, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,33 @@ func (m *Member) attachIf(ctx context.Context, name string, look func(context.Co
 func (m *Member) Create(ctx context.Context, name string, d cluster.Definition,
 	quotas ...cluster.Quota,
 ) (created bool, err error) {
-	_, created, err = m.create(ctx, name, d, true, quotas...)
+	_, created, err = m.create(ctx, name, d, true, 0, quotas...)
+	return created, err
+}
+
+// CreateReserving is Create, and reserves so many node IDs for cluster.Later before any member has one. A
+// *RefusedError is also returned when the sequencer exists, and another number is reserved for that; a
+// *cluster.ReserveError when it has fewer node IDs; and the errors of Reserve. After these last ones the sequencer may
+// be there, and another call goes on.
+func (m *Member) CreateReserving(ctx context.Context, name string, d cluster.Definition, count int64,
+	quotas ...cluster.Quota,
+) (created bool, err error) {
+	q, created, err := m.create(ctx, name, d, true, count, quotas...)
+	if err == nil && !created {
+		q, err = m.latest(ctx, name)
+	}
+	if err != nil {
+		return created, err
+	}
+	there := 0
+	if r := q.Reservation(cluster.Later); r != nil {
+		there = len(r.Nodes)
+	}
+	if int64(there) != count {
+		return created, &RefusedError{cluster.CreateSequencer{}, fmt.Sprintf("%q exists, and %d of its node IDs are "+
+			"reserved for %q, not %d; use it as it is, or reserve others", name, there, cluster.Later, count)}
+	}
+	_, _, err = m.Reserve(ctx, name, cluster.Reserving{For: cluster.Later, Count: count})
 	return created, err
 }
 
@@ -100,8 +126,8 @@ func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 }
 
 // create makes sure that the sequencer exists with this definition, and reports whether it is new. Founds says that the
-// numbers of a counter that is new may begin.
-func (m *Member) create(ctx context.Context, name string, d cluster.Definition, founds bool,
+// numbers of a counter that is new may begin, and later how many node IDs of a sequencer that is new are reserved.
+func (m *Member) create(ctx context.Context, name string, d cluster.Definition, founds bool, later int64,
 	quotas ...cluster.Quota,
 ) (cluster.Sequencer, bool, error) {
 	var none cluster.Sequencer
@@ -116,7 +142,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition, 
 			return q, false, nil
 		}
 	}
-	c := m.creates(name, d, quotas)
+	c := m.creates(name, d, quotas, later)
 	v, err := m.beforeCreate(ctx, c)
 	for created := false; err == nil; {
 		switch q, ok := v.Sequencer(name); {
@@ -167,15 +193,21 @@ func (m *Member) beforeCreate(ctx context.Context, c cluster.CreateSequencer) (c
 	return m.catchUp(ctx)
 }
 
-// creates returns the command that creates a sequencer which ValidateFor allows.
-func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quota) cluster.CreateSequencer {
+// creates returns the command that creates a sequencer which ValidateFor allows, with so many node IDs for later.
+func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quota,
+	later int64,
+) cluster.CreateSequencer {
+	reserve := m.lostOf(name, d)
+	if later > 0 && !slices.ContainsFunc(reserve, func(r cluster.Reserving) bool { return r.For == cluster.Later }) {
+		reserve = append(reserve, cluster.Reserving{For: cluster.Later, At: m.now().UnixMilli(), Count: later})
+	}
 	start := int64(0)
 	if nodes, _ := m.options.Region.Nodes(d); nodes.Size() > 0 {
 		start = m.options.Start(nodes)
 	}
 	return cluster.CreateSequencer{
 		Sequencer: name, Definition: d, Region: m.options.Region, Start: start,
-		SolePrefix: d.Prefix != "", Quotas: quotas, Reserve: m.lostOf(name, d),
+		SolePrefix: d.Prefix != "", Quotas: quotas, Reserve: reserve,
 	}
 }
 

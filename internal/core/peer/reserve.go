@@ -16,7 +16,7 @@ import (
 // Reserve keeps node IDs of a sequencer for something else than members, see cluster.Reserving, and returns them, and
 // the instant at which their IDs may begin: what was made before, or may be, lies below it. The log says that no member
 // gets the node IDs, and fences say it to members that have not read that far. Both are done again by a Reserve for the
-// same purpose, which returns the same.
+// same purpose, which returns the same. Those for cluster.Later are fewer if others took some meanwhile.
 //
 // The errors are those of Drain, and an ErrNotReady while members may not claim either. After any other than a
 // *RefusedError the node IDs may be reserved, and must not be used before another Reserve has succeeded.
@@ -42,26 +42,38 @@ func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserv
 	}
 	for {
 		from, err := m.fenceOff(ctx, sequencer, q, made)
+		superseded := errors.Is(err, fence.ErrSuperseded)
 		switch {
 		case errors.Is(err, fence.ErrClosed): // the generation has ended, or the floor was raised
 			if err := retry.Sleep(ctx, backoff.First); err != nil {
 				return nil, time.Time{}, err
 			}
 			continue
-		case errors.Is(err, fence.ErrSuperseded): // of some; others may have its fences
-			return nil, time.Time{}, errors.Join(gone, m.free(ctx, sequencer, made, time.Time{}))
-		case err != nil:
+		case err != nil && !superseded:
 			return nil, time.Time{}, err
 		}
 		now, err := m.latest(ctx, sequencer)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		if still := now.Reservation(r.For); now.Created() == c.Created && still != nil && still.Since == made.Since {
-			return made, from, nil
+		still := now.Reservation(r.For)
+		switch same := now.Created() == c.Created && still != nil && still.Since == made.Since; {
+		case !same: // a Release was faster than the fences, which would stay
+			return nil, time.Time{}, errors.Join(gone, m.free(ctx, sequencer, made, time.Time{}))
+		case len(still.Nodes) < len(made.Nodes): // others have been taken from those for cluster.Later
+			taken := *made
+			taken.Nodes = slices.DeleteFunc(slices.Clone(made.Nodes), func(node int64) bool {
+				return slices.Contains(still.Nodes, node)
+			})
+			if err := m.free(ctx, sequencer, &taken, time.Time{}); err != nil { // what took them may be gone again
+				return nil, time.Time{}, err
+			}
+			made = still
+		case superseded:
+			return nil, time.Time{}, gone
+		default:
+			return still, from, nil
 		}
-		// A Release was faster than the fences, which would stay.
-		return nil, time.Time{}, errors.Join(gone, m.free(ctx, sequencer, made, time.Time{}))
 	}
 }
 
@@ -85,11 +97,7 @@ func (m *Member) fenceOff(ctx context.Context, name string, q cluster.Sequencer,
 
 // free ends the fences of a reservation, whose node IDs were used until then.
 func (m *Member) free(ctx context.Context, name string, r *cluster.Reservation, used time.Time) error {
-	err := fence.Free(ctx, m.store, fencePrefix(name), r.Nodes, r.Since, used)
-	if errors.Is(err, fence.ErrSuperseded) {
-		return nil // a later one has them, and its end counts
-	}
-	return err
+	return fence.Free(ctx, m.store, fencePrefix(name), r.Nodes, r.Since, used)
 }
 
 // mostAhead is how far ahead of this member's clock a reservation may end: nobody can use the node IDs until then.
@@ -186,23 +194,28 @@ func (m *Member) reserveAgain(ctx context.Context, name string, lost *lostReserv
 		if retry.Sleep(ctx, min(backoff.After(tries), time.Second)) != nil {
 			return
 		}
-		if q, ok := m.Value().Sequencer(name); !ok || !q.Definition().Equal(lost.definition) {
+		q, ok := m.Value().Sequencer(name)
+		if !ok || !q.Definition().Equal(lost.definition) {
 			continue
 		}
 		left = slices.DeleteFunc(left, func(r cluster.Reserving) bool {
+			if there := q.Reservation(r.For); r.For == cluster.Later && there != nil {
+				r.Nodes = there.Nodes // those that were taken from it follow
+			}
 			used, err := m.usedSince(ctx, name, r.Nodes, lost.at)
 			if err == nil {
 				_, _, err = m.Reserve(ctx, name, r)
 			}
 			refused, isRefused := errors.AsType[*RefusedError](err)
 			switch {
+			case isRefused && r.For == cluster.Later: // nothing has used them
 			case isRefused:
 				m.log.Error("the store has lost a reservation, and it can't be made again: stop whatever has the node "+
 					"IDs, or IDs come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes, "err", refused)
 			case err != nil:
 				m.troubles.note(ctx, "can't reserve node IDs again that the store has lost, trying again", err)
 				return false
-			case used:
+			case used && r.For != cluster.Later:
 				m.log.Error("the store had lost a reservation, and members have used the node IDs before it was made "+
 					"again: IDs may have come twice", "sequencer", name, "for", r.For, "nodes", r.Nodes)
 			}

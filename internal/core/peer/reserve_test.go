@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/base/reason"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -186,6 +189,226 @@ func TestReservationsOutliveALoss(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What is kept for later from the beginning has fences once it is created, and what takes from it gets what it would
+// have had of the free ones: a node ID that was never used begins where the sequencer does.
+func TestNodeIDsForLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m, d := a.mem.Load(), cluster.Define(layout)
+		d.Nodes = 8
+		create := func(count int64) (bool, error) { return m.CreateReserving(t.Context(), "orders", d, count) }
+		fails := func(count int64, want string) {
+			t.Helper()
+			_, err := create(count)
+			if err == nil || !strings.Contains(err.Error(), want) || reason.Of(err) != "refused" {
+				t.Errorf("create with %d for later: %v, want a refusal with %q", count, err, want)
+			}
+		}
+		fails(9, "only 8 node IDs are free")
+		for i := range 2 {
+			if created, err := create(3); err != nil || created != (i == 0) {
+				t.Fatalf("create %d: %v, %v", i, created, err)
+			}
+		}
+		fails(4, `"orders" exists, and 3 of its node IDs are reserved for "later", not 4`)
+		if created, err := m.Create(t.Context(), "orders", d); err != nil || created {
+			t.Errorf("create without: %v, %v", created, err)
+		}
+		reserve := func(sequencer string, c cluster.Reserving) (*cluster.Reservation, time.Time) {
+			t.Helper()
+			r, from, err := m.Reserve(t.Context(), sequencer, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r, from
+		}
+		owned := func(reserved ...int64) {
+			t.Helper()
+			owners, err := m.Owners(t.Context(), "orders")
+			var have []int64
+			for _, o := range owners {
+				if o.Reserved {
+					have = append(have, o.Node)
+				}
+			}
+			if err != nil || !slices.Equal(have, reserved) {
+				t.Errorf("fences of %v, %v; want %v", have, err, reserved)
+			}
+		}
+		q, _ := m.Value().Sequencer("orders")
+		kept := q.Reservation(cluster.Later).Nodes
+		owned(kept...)
+		time.Sleep(time.Hour)
+		var begins time.Time
+		for i, c := range []cluster.Reserving{{For: "x", Count: 1}, {For: "x", Count: 1}, {For: "y", Nodes: kept[:1]}} {
+			r, from := reserve("orders", c)
+			if want := kept[max(0, 2-2*(i/2))]; !slices.Equal(r.Nodes, []int64{want}) {
+				t.Errorf("%+v got %v, want %d", c, r.Nodes, want)
+			}
+			if i > 0 && !from.Equal(begins) {
+				t.Errorf("it begins at %v, and the other at %v", from, begins)
+			}
+			begins = from
+		}
+		if _, from := reserve("orders", cluster.Reserving{For: "z", Nodes: []int64{0}}); !from.Equal(begins) {
+			t.Errorf("one that was never used begins at %v, and one for later at %v", from, begins)
+		}
+		fails(3, "1 of its node IDs")
+		owned(append([]int64{0}, kept...)...)
+		if err := m.Release(t.Context(), "orders", cluster.Later, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		owned(0, kept[0], kept[2])
+		fails(3, `0 of its node IDs are reserved for "later"`)
+	})
+}
+
+// Another reservation may take node IDs before those for later have fences, and may be over by then.
+func TestNodeIDsForLaterAreTakenMeanwhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		purposes []string
+		released bool
+	}{
+		"one":             {purposes: []string{"x"}},
+		"all":             {purposes: []string{"x", "y"}},
+		"one, given back": {purposes: []string{"x"}, released: true},
+		"all, given back": {purposes: []string{"x", "y"}, released: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.start("a"), w.start("b")
+				a.ready(time.Second)
+				b.ready(time.Second)
+				m, other, d, taken := a.mem.Load(), b.mem.Load(), cluster.Define(layout), false
+				a.client.Inject(func(c memstore.Call) memstore.Fault {
+					if taken || !slices.ContainsFunc(c.Txn.Then, func(o store.Op) bool {
+						return bytes.Contains(o.Value, []byte("reserved-"))
+					}) {
+						return memstore.Fault{}
+					}
+					taken = true
+					for _, purpose := range test.purposes {
+						_, _, err := other.Reserve(t.Context(), "orders", cluster.Reserving{For: purpose, Count: 1})
+						if err == nil && test.released {
+							err = other.Release(t.Context(), "orders", purpose, time.Now())
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					}
+					return memstore.Fault{}
+				})
+				_, err := m.CreateReserving(t.Context(), "orders", d, 2)
+				if all := len(test.purposes) == 2; (err != nil) != all || !taken {
+					t.Errorf("created with %d taken: %v", len(test.purposes), err)
+				}
+				q, _ := m.Value().Sequencer("orders")
+				owners, err := m.Owners(t.Context(), "orders")
+				if err != nil || len(owners) != 2 {
+					t.Fatalf("%+v, %v", owners, err)
+				}
+				for _, o := range owners {
+					if r := q.ReservedFor(o.Node); o.Reserved != (r != nil) {
+						t.Errorf("the fence is %+v, and the log has %+v", o, r)
+					}
+				}
+				for r := range q.Reservations() {
+					if err := m.Release(t.Context(), "orders", r.For, time.Now()); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := m.Destroy(t.Context(), "orders"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A store that is set back to when all node IDs were still for later has forgotten which of them were taken, how far
+// they were used, and perhaps the fences of the others. Members make up for that.
+func TestNodeIDsForLaterOutliveALoss(t *testing.T) {
+	for name, loss := range losses {
+		for _, fenced := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, with fences: %v", name, fenced), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) { forgetsWhatIsForLater(t, w, loss, fenced) })
+			})
+		}
+	}
+}
+
+func forgetsWhatIsForLater(t *testing.T, w *world, loss func(w *world) func(), fenced bool) {
+	a := w.start("a")
+	a.ready(time.Second)
+	m, d := a.mem.Load(), cluster.Define(layout)
+	d.Nodes = 8
+	does := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	reserve := func(c cluster.Reserving) (int64, time.Time) {
+		t.Helper()
+		r, from, err := m.Reserve(t.Context(), "orders", c)
+		does("reserve for "+c.For, err)
+		return r.Nodes[0], from
+	}
+	create := func() {
+		t.Helper()
+		_, err := m.CreateReserving(t.Context(), "orders", d, 3)
+		does("create", err)
+	}
+	if fenced {
+		create()
+	} else {
+		_, _, err := m.create(t.Context(), "orders", d, true, 3)
+		does("create half way", err)
+	}
+	lose := loss(w)
+	create()
+	_, err := m.EnsureSequencer(t.Context(), "orders", d) // it is created again
+	does("attach", err)
+	x, _ := reserve(cluster.Reserving{For: "x", Count: 1})
+	reserve(cluster.Reserving{For: "y", Count: 1})
+	w.takes(window, a)
+	used := time.Now()
+	does("release y", m.Release(t.Context(), "orders", "y", used))
+	lose()
+	w.takes(window/2, a) // it notices before others write
+	if !a.noticed() {
+		t.Fatal("the member has not noticed that the store has lost data")
+	}
+	for deadline := time.Now().Add(10 * window); ; w.takes(100*time.Millisecond, a) {
+		if _, lost := m.unkept.Load("orders"); !lost {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the member does not get to reserve what was reserved")
+		}
+	}
+	z, from := reserve(cluster.Reserving{For: "z", Count: 1})
+	f, _, err := m.readFloor(t.Context())
+	does("read the floor", err)
+	if from.Before(f.From) || f.From.Before(used) {
+		t.Errorf("what was for later begins at %v, and members at %v; it was used until %v", from, f.From, used)
+	}
+	q, _ := m.Value().Sequencer("orders")
+	if r := q.ReservedFor(x); z == x || r == nil || r.For != "x" {
+		t.Errorf("node ID %d is of %+v; it was for x", x, r)
+	}
+	owners, err := m.Owners(t.Context(), "orders")
+	does("read the fences", err)
+	for r := range q.Reservations() {
+		for _, node := range r.Nodes {
+			if !slices.ContainsFunc(owners, func(o Owner) bool { return o.Node == node && o.Reserved }) {
+				t.Errorf("node ID %d for %s has no fence: %+v", node, r.For, owners)
+			}
+		}
 	}
 }
 

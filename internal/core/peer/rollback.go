@@ -204,7 +204,7 @@ func (m *Member) createAgain(ctx context.Context, name string, d cluster.Definit
 	adopt func(cluster.Sequencer) bool,
 ) bool {
 	for tries := 0; m.Wait(ctx) == nil && !done(); tries++ {
-		q, _, err := m.create(ctx, name, d, false)
+		q, _, err := m.create(ctx, name, d, false, 0)
 		if err == nil && adopt(q) {
 			return true
 		}

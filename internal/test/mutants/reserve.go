@@ -1,6 +1,9 @@
 package main
 
-const ofReservations = "Reserv|Release|Free"
+const (
+	ofReservations = "Reserv|Release|Free"
+	ofLater        = "ForLater"
+)
 
 // reservations are faults by which a node ID that is reserved is used by a member, too.
 var reservations = []mutant{
@@ -56,9 +59,59 @@ var reservations = []mutant{
 	},
 	{
 		"a release leaves fences that are under way", "internal/core/fence/reserve.go",
-		"return max(floor, roundUp(end)), fresh.Text(), true, nil",
-		"return max(floor, roundUp(end)), fresh.Text(), reserved, nil",
+		"fresh.Text(), !reserved || by <= number, nil",
+		"fresh.Text(), reserved && by <= number, nil",
 		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a release frees what a later reservation has", "internal/core/fence/reserve.go",
+		"fresh.Text(), !reserved || by <= number, nil", "fresh.Text(), true || !reserved || by <= number, nil",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a reservation forgets where the one before it began", "internal/core/fence/reserve.go",
+		"floor = max(floor, roundUp(notBefore))", "floor = max(floor*0, roundUp(notBefore))",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"what is reserved for later has no fences", "internal/core/peer/create.go",
+		"_, _, err = m.Reserve(ctx, name, cluster.Reserving{For: cluster.Later, Count: count})", "",
+		"./internal/core/peer", ofLater,
+	},
+	{
+		"members may have what is for later first", "internal/core/peer/create.go",
+		"if later > 0 && !slices", "if false && !slices",
+		"./internal/core/peer", ofLater,
+	},
+	{
+		"what was for later, and is free again, keeps its fence", "internal/core/peer/reserve.go",
+		"case len(still.Nodes) < len(made.Nodes):", "case superseded && len(still.Nodes) < len(made.Nodes):",
+		"./internal/core/peer", ofLater,
+	},
+	{
+		"what is for later has no fences after a loss", "internal/core/peer/reserve.go",
+		"r.For == cluster.Later && there != nil", "false && r.For == cluster.Later && there != nil",
+		"./internal/core/peer", ofLater,
+	},
+	{
+		"a create is content with fewer node IDs for later", "internal/core/peer/create.go",
+		"if int64(there) != count {", "if false {",
+		"./internal/core/peer", ofLater,
+	},
+	{
+		"what is taken of the node IDs for later stays there", "internal/core/cluster/reserve.go",
+		"	s = s.keep(slices.Clip(kept[:left]))\n", "	_ = left\n",
+		"./internal/core/cluster", ofReservations,
+	},
+	{
+		"a node ID that is named stays for later", "internal/core/cluster/reserve.go",
+		"return s.keep(kept), applied", "return s, applied",
+		"./internal/core/cluster", ofReservations,
+	},
+	{
+		"node IDs for later are for nothing", "internal/core/cluster/reserve.go",
+		"case r.For == Later:", "case false:",
+		"./internal/core/cluster", ofReservations,
 	},
 	{
 		"a release meanwhile is not noticed", "internal/core/peer/reserve.go",
@@ -73,12 +126,6 @@ var reservations = []mutant{
 	{
 		"what an abandoned reservation began after is used again", "internal/core/fence/reserve.go",
 		"return floor, fresh.Text(), reserved, nil", "return 0 * floor, fresh.Text(), reserved, nil",
-		"./internal/core/fence", ofReservations,
-	},
-	{
-		"what a later reservation has keeps all from being freed", "internal/core/fence/reserve.go",
-		"superseded = true\n			return 0, \"\", false, nil",
-		"superseded = true\n			return 0, \"\", false, ErrSuperseded",
 		"./internal/core/fence", ofReservations,
 	},
 	{
