@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/core/cluster"
+	"github.com/firn-id/firn/internal/core/peer"
 )
 
 // borrow reserves a node ID, makes IDs under it as a database would, and releases it. The IDs begin where the
@@ -62,6 +64,25 @@ func (v verb) borrow(ctx context.Context) error {
 			err = m.ReleaseAfter(ctx, v.Sequencer, by, last)
 		}
 		if err == nil || retry.Sleep(ctx, time.Second) != nil {
+			return err
+		}
+	}
+}
+
+// keep reserves node IDs for later, some of which borrowers may take meanwhile, and releases what is left: nobody has
+// used that.
+func (v verb) keep(ctx context.Context) error {
+	m := v.process.member
+	if _, _, err := m.Reserve(ctx, v.Sequencer, cluster.Reserving{For: cluster.Later, Count: v.Count}); err != nil {
+		return err
+	}
+	if err := retry.Sleep(ctx, v.For); err != nil {
+		return err
+	}
+	for {
+		err := m.Release(ctx, v.Sequencer, cluster.Later, time.Time{})
+		_, gone := errors.AsType[*peer.RefusedError](err)
+		if err == nil || gone || retry.Sleep(ctx, time.Second) != nil {
 			return err
 		}
 	}

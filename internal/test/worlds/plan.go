@@ -106,6 +106,7 @@ const (
 	Move      Kind = "move" // the node ID Count to Other
 	Allocate  Kind = "allocate"
 	Borrow    Kind = "borrow" // a node ID, for Count IDs that no member makes, and For so long
+	Keep      Kind = "keep"   // Count node IDs for later, and For so long
 	Policy    Kind = "policy"
 	Expel     Kind = "expel"
 	Stop      Kind = "stop the store"
@@ -157,6 +158,7 @@ var eventWords = map[Kind]string{
 	Move:      "{machine} has node ID {count} of {sequencer} moved to {other}",
 	Allocate:  "{machine} allocates {sequencer} to {allocation}",
 	Borrow:    "{machine} reserves a node ID of {sequencer} for {for}, for somebody who makes {count} IDs",
+	Keep:      "{machine} reserves {count} node IDs of {sequencer} for later, for {for}",
 	Policy:    "{machine} sets the policy {shares}",
 	Expel:     "{machine} expels {other}",
 	Stop:      "the store stops",

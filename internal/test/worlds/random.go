@@ -302,7 +302,11 @@ func (m *maker) verb(name string) {
 	case n < 20:
 		e.Kind, e.Allocation = Allocate, m.allocation()
 	case n < 22:
-		if e.Kind, e.Count, e.For = Borrow, 1+m.Int64N(40), m.upTo(8*time.Second); m.Loses || m.apart {
+		e.Kind, e.Count, e.For = Borrow, 1+m.Int64N(40), m.upTo(8*time.Second)
+		if m.chance(3) {
+			e.Kind, e.Count, e.For = Keep, 1+m.Int64N(3), m.upTo(15*time.Second)
+		}
+		if m.Loses || m.apart {
 			e.Kind = Attach
 		}
 	default:

@@ -87,6 +87,8 @@ func (v verb) do(ctx context.Context) error {
 		return m.Allocate(ctx, e.Sequencer, e.Allocation)
 	case Borrow:
 		return v.borrow(ctx)
+	case Keep:
+		return v.keep(ctx)
 	case Policy:
 		return m.SetPolicy(ctx, e.Shares)
 	case Expel:

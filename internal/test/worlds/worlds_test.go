@@ -83,7 +83,7 @@ func TestEveryKindHappens(t *testing.T) {
 		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Count, Ensure, Create,
 		Attach, Detach,
 		Destroy, Replace,
-		Drain, Undrain, Move, Allocate, Borrow, Policy, Expel, Stop, Resume, Faulty, Faultless, Backup, SetBack,
+		Drain, Undrain, Move, Allocate, Borrow, Keep, Policy, Expel, Stop, Resume, Faulty, Faultless, Backup, SetBack,
 	}
 	seen := map[Kind]bool{}
 	for seed := range uint64(200) {
