@@ -384,7 +384,11 @@ type CreateSequencerRequest struct {
 	// The sequencer's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Its definition. Absent: every field has its default.
-	Definition    *Definition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
+	Definition *Definition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
+	// How many of its node IDs are reserved for "later" before any server has one, at most 1024 and as many as there are:
+	// ReserveNodes for another purpose takes its node IDs from there first. FAILED_PRECONDITION (refused) is returned when
+	// the sequencer exists and has another number of them. 0: none are, and one that exists may have any number.
+	Reserve       int64 `protobuf:"varint,3,opt,name=reserve,proto3" json:"reserve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -431,6 +435,13 @@ func (x *CreateSequencerRequest) GetDefinition() *Definition {
 		return x.Definition
 	}
 	return nil
+}
+
+func (x *CreateSequencerRequest) GetReserve() int64 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
 }
 
 type CreateSequencerResponse struct {
@@ -1114,9 +1125,11 @@ type ReserveNodesRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What uses the node IDs, in 1 to 100 bytes without control characters.
 	For string `protobuf:"bytes,2,opt,name=for,proto3" json:"for,omitempty"`
-	// How many node IDs, 1 to 1024: the highest that were never used, and then the longest free. 0: nodes says which.
+	// How many node IDs, 1 to 1024: the highest of those for "later", then the highest that were never used, and then the
+	// longest free. 0: nodes says which.
 	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
-	// These node IDs, rising, at most 1024, none of which a member may have. Empty: count says how many.
+	// These node IDs, rising, at most 1024, none of which a member or a purpose other than "later" may have. Empty:
+	// count says how many.
 	Nodes         []int64 `protobuf:"varint,4,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3327,12 +3340,13 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x13GetSequencerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"H\n" +
 	"\x14GetSequencerResponse\x120\n" +
-	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"a\n" +
+	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"{\n" +
 	"\x16CreateSequencerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
 	"definition\x18\x02 \x01(\v2\x13.firn.v1.DefinitionR\n" +
-	"definition\"\x81\x01\n" +
+	"definition\x12\x18\n" +
+	"\areserve\x18\x03 \x01(\x03R\areserve\"\x81\x01\n" +
 	"\x17CreateSequencerResponse\x120\n" +
 	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12\x1a\n" +

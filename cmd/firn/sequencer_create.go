@@ -42,6 +42,11 @@ Which order do you need?
   as the calls came             --order strict, also with --kind counter
   none: keys for shards         --scattered
 
+--reserve keeps the highest node IDs for what does not make IDs yet, such as a
+database: firn sequencer reserve takes its node IDs from there. Repeat a create
+that failed with the same number. If the sequencer exists and another number is
+reserved for later, create with --reserve fails.
+
 Of the flags for IDs, a counter takes only --order, --after, --max, --dated,
 --digits, --zone and --prefix. Each node that is asked for its numbers reserves a
 block of them.
@@ -53,6 +58,7 @@ IDs have a time and no node ID: of the flags for IDs, only --layout, --epoch,
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
+  firn sequencer create orders --reserve 16
   firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
   firn sequencer create ledger --nodes 1 --attach explicit --window 2s
   firn sequencer create tweets --layout twitter --after 1541815603606036480
@@ -82,7 +88,8 @@ type createOptions struct {
 	window     time.Duration // 0: that of each node
 	prefix     string        // empty: none
 	scattered  bool
-	random     bool // the start of each tick
+	random     bool  // the start of each tick
+	reserve    int64 // so many node IDs for later
 	dryRun     bool
 }
 
@@ -136,6 +143,8 @@ func (p *program) createCommand() *cobra.Command {
 		"spread the IDs over the whole range of numbers, as keys for a\n"+
 			"store that is split into ranges; they do not sort by time")
 	setting.Bool(flags, &o.random, "random-start", randomStartHelp)
+	setting.Number(flags, &o.reserve, "reserve", "", 1,
+		"how many node IDs no node gets, from the beginning: firn sequencer\nreserve takes them first (default: none)")
 	setting.Bool(flags, &o.dryRun, "dry-run", "show the definition, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("kind",
@@ -167,11 +176,15 @@ func (p *program) createCommand() *cobra.Command {
 		if o.tick != 0 && o.tick != o.layout.layout.Tick {
 			p.notef("--tick %v overrides the tick of the layout, %v", o.tick, o.layout.layout.Tick)
 		}
+		if most := min(d.Capacity(), cluster.MaxReserved); o.reserve > most {
+			return usagef("--reserve is %d; want 1 to %d", o.reserve, most)
+		}
+		n := httpapi.NewSequencer{Name: args[0], Definition: d, Reserve: o.reserve}
 		if o.dryRun {
-			return p.dryRun(args[0], d, o.json)
+			return p.dryRun(n, o.json)
 		}
 		return p.look(c, &o.lookOptions, func(ctx context.Context, ask remote.Client) error {
-			return p.create(ctx, ask, httpapi.NewSequencer{Name: args[0], Definition: d}, o.json)
+			return p.create(ctx, ask, n, o.json)
 		})
 	}
 	return c
@@ -196,8 +209,8 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 		return nil
 	}
 	for _, name := range []string{
-		"nodes", "allocation", "node-lowest", "attach", "window", "scattered", "random-start", "layout",
-		"epoch", "tick",
+		"nodes", "allocation", "node-lowest", "attach", "window", "scattered", "random-start", "reserve",
+		"layout", "epoch", "tick",
 	} {
 		switch {
 		case !flags.Changed(name):
@@ -271,7 +284,8 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 }
 
 // dryRun prints the sequencer that would be created.
-func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
+func (p *program) dryRun(n httpapi.NewSequencer, asJSON bool) error {
+	name, d := n.Name, n.Definition
 	warning, err := d.Check(time.Now())
 	if err != nil {
 		return usageError{err}
@@ -285,7 +299,8 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 		l := d.IDLayout()
 		s.Until, layout = calls.Until(l), l.String()
 		if !d.Claimed() {
-			s.Capacity, s.Free, s.Allocation, s.Rate = d.Capacity(), new(d.Capacity()), &d.Allocation, l.Rate()
+			s.Capacity, s.Free = d.Capacity(), new(d.Capacity()-n.Reserve)
+			s.Allocation, s.Rate = &d.Allocation, l.Rate()
 		}
 	}
 	if asJSON {
@@ -296,7 +311,8 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 			Capacity   int64              `json:"capacity,omitzero"`
 			Until      time.Time          `json:"until,omitzero"`
 			Rate       float64            `json:"rate,omitzero"`
-		}{name, d, layout, s.Capacity, s.Until, s.Rate}))
+			Reserve    int64              `json:"reserve,omitzero"`
+		}{name, d, layout, s.Capacity, s.Until, s.Rate, n.Reserve}))
 	}
 	return p.printf("create would make %s as follows; its definition never changes\n\n%s", name,
 		linesText(definitionLines(s)))

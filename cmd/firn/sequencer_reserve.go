@@ -23,9 +23,10 @@ const reserveHelp = `Reserve keeps node IDs of a sequencer for something else th
 database that makes IDs, or a generator of another make. No node gets them until
 firn sequencer release.
 
-With --count it takes the highest node IDs that were never used, and then those
-that are the longest free; with --nodes those that you name, none of which a
-node may have. It prints them, and the time at which IDs under them may begin:
+With --count it takes the highest node IDs of those for later (firn sequencer
+create --reserve), then the highest that were never used, and then those that
+are the longest free; with --nodes those that you name, none of which a node
+may have. It prints them, and the time at which IDs under them may begin:
 smaller ones may exist.
 
 If it fails half way, run it again, and use the node IDs only after it has

@@ -99,7 +99,7 @@ func TestAuditTrail(t *testing.T) {
 				`call=attach sequencer=orders outcome=unknown_sequencer`,
 		},
 		{"create with a bad name", func(ctx context.Context) error {
-			_, _, err := fine.Create(ctx, operator, "../"+adminToken+strings.Repeat("x", 200), cluster.Definition{})
+			_, _, err := fine.Create(ctx, operator, "../"+adminToken+strings.Repeat("x", 200), cluster.Definition{}, 0)
 			return err
 		}, `level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http ` +
 			`call=create sequencer="../firn_(not shown)" outcome=bad_request`},

@@ -31,7 +31,7 @@ func TestCounter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, created, err := s.Create(t.Context(), who, "invoices", invoices); err != nil || !created {
+	if _, created, err := s.Create(t.Context(), who, "invoices", invoices, 0); err != nil || !created {
 		t.Fatal(err)
 	}
 	next := func() (firn.ID, codes.Code) {

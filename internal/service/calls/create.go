@@ -34,10 +34,12 @@ func (e *quotaError) Unwrap() error { return e.error }
 
 // Create creates a sequencer, and reports whether it did not exist before. It returns a *peer.ExistsError when
 // one has another definition, a *cluster.PrefixError when another one has its prefix, and an error of the code Quota
-// when there are as many as Options or the caller's token allow.
-func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (c Created,
-	created bool, err error,
-) {
+// when there are as many as Options or the caller's token allow. Of one that is new so many node IDs are reserved for
+// later, see cluster.Later. Unless that is 0, a *peer.RefusedError is returned when it exists, and has another number
+// of them.
+func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition,
+	later int64,
+) (c Created, created bool, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "create", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
 	if err != nil {
@@ -50,10 +52,13 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	if _, err := d.Dated.Location(); err != nil {
 		return Created{}, false, Input(err)
 	}
+	if err := checkLater(d, later); err != nil {
+		return Created{}, false, Input(err)
+	}
 	if err := who.MayPrefix(name, d.Prefix); err != nil {
 		return Created{}, false, err
 	}
-	created, err = s.create(ctx, who, name, d)
+	created, err = s.create(ctx, who, name, d, later)
 	q, known := s.member.Value().Sequencer(name)
 	if err == nil && !known {
 		err = fmt.Errorf("%w: %q; it was destroyed a moment after it was created", peer.ErrNoSequencer, name)
@@ -68,6 +73,19 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	c = Created{StatusSequencer: s.describe(name, q)}
 	c.Warnings = s.warnings(ctx, name, d, created)
 	return c, created, nil
+}
+
+// checkLater returns an error when a sequencer of a definition can't have so many node IDs for later.
+func checkLater(d cluster.Definition, later int64) error {
+	switch most := min(d.Capacity(), cluster.MaxReserved); {
+	case later == 0:
+		return nil
+	case d.Claimed():
+		return fmt.Errorf(`"reserve" is %d; want none: a counter and a strict order have no node IDs`, later)
+	case later < 0 || later > most:
+		return fmt.Errorf(`"reserve" is %d; want 0 to %d`, later, most)
+	}
+	return nil
 }
 
 // warnings is what the creator of a sequencer should know.
@@ -95,7 +113,9 @@ func (s *Service) warnings(ctx context.Context, name string, d cluster.Definitio
 
 // create creates a sequencer within the quotas of the cluster and of the caller. The log decides that, so callers can't
 // exceed them together.
-func (s *Service) create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (bool, error) {
+func (s *Service) create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition,
+	later int64,
+) (created bool, _ error) {
 	origin, _ := ctx.Value(originKey{}).(Origin)
 	release, err := s.creating.hold(ctx, partyOf(who, origin.Remote), origin.Remote, 1)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -110,7 +130,11 @@ func (s *Service) create(ctx context.Context, who *auth.Caller, name string, d c
 	if names, most := who.Quota(all); most > 0 {
 		quotas = append(quotas, cluster.Quota{Names: names, Most: int64(most)})
 	}
-	created, err := s.member.Create(ctx, name, d, quotas...)
+	if later == 0 {
+		created, err = s.member.Create(ctx, name, d, quotas...)
+	} else {
+		created, err = s.member.CreateReserving(ctx, name, d, later, quotas...)
+	}
 	var full *cluster.QuotaError
 	switch {
 	case !errors.As(err, &full):

@@ -88,7 +88,7 @@ func TestCreatesDoNotWaitForOthers(t *testing.T) {
 		l.Epoch = time.Now().Add(-time.Hour)
 		create := func(who, remote, name string) error {
 			ctx := calls.Origin{Protocol: "http", Remote: remote}.In(t.Context())
-			_, _, err := s.Create(ctx, callers[who], name, cluster.Define(l))
+			_, _, err := s.Create(ctx, callers[who], name, cluster.Define(l), 0)
 			return err
 		}
 		for i := range 500 {

@@ -128,7 +128,7 @@ func TestRights(t *testing.T) {
 	ctx, who := t.Context(), anyone(t)
 	for what, do := range map[string]func(*auth.Caller) error{
 		"create": func(who *auth.Caller) error {
-			_, _, err := s.Create(ctx, who, "orders", cluster.Define(firn.Default))
+			_, _, err := s.Create(ctx, who, "orders", cluster.Define(firn.Default), 0)
 			return err
 		},
 		"destroy":    func(who *auth.Caller) error { _, err := s.Destroy(ctx, who, "orders"); return err },

@@ -43,7 +43,7 @@ func (a *admin) CreateSequencer(ctx context.Context, r *firnv1.CreateSequencerRe
 	if err != nil {
 		return nil, calls.Input(err)
 	}
-	c, created, err := a.service.Create(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), d)
+	c, created, err := a.service.Create(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), d, r.GetReserve())
 	if err != nil {
 		return nil, err
 	}

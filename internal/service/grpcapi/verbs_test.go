@@ -110,6 +110,24 @@ func TestVerbs(t *testing.T) {
 			t.Fatalf("ReserveNodes: %v, %v", reserved, err)
 		}
 	}
+	spare := &firnv1.CreateSequencerRequest{
+		Name: "spare", Definition: &firnv1.Definition{Nodes: new(int64(8))}, Reserve: 3,
+	}
+	for range 2 {
+		created, err := a.admin.CreateSequencer(ctx, spare)
+		r := created.GetSequencer().GetReservations()
+		if err != nil || len(r) != 1 || r[0].GetFor() != "later" || len(r[0].GetNodes()) != 3 {
+			t.Errorf("CreateSequencer with node IDs for later: %v, %v", created, err)
+		}
+	}
+	spare.Reserve = 4
+	_, err = b.admin.CreateSequencer(ctx, spare)
+	wants(t, "CreateSequencer with more of them", err,
+		refusal{code: codes.FailedPrecondition, reason: "refused", says: `3 of its node IDs are reserved for "later"`})
+	spare.Reserve = 9
+	_, err = b.admin.CreateSequencer(ctx, spare)
+	wants(t, "CreateSequencer with too many", err,
+		refusal{code: codes.InvalidArgument, reason: "bad_request", says: `"reserve" is 9; want 0 to 8`})
 	_, err = a.admin.ReleaseNodes(ctx, &firnv1.ReleaseNodesRequest{Name: "orders", For: "imports"})
 	wants(t, "ReleaseNodes without a use", err,
 		refusal{code: codes.InvalidArgument, reason: "bad_request", says: "either the greatest ID"})

@@ -89,6 +89,12 @@ var goodCalls = []anExchange{
 		body:   `{"name":"far","epoch":"1999-12-31T00:00:00Z","prefix":"far","scattered":true,"random_start":true}`,
 		status: 201,
 	},
+	{target: "POST /api/v1/sequencers", body: spare + `,"reserve":3}`, status: 201},
+	{target: "POST /api/v1/sequencers", body: spare + `,"reserve":3}`, status: 200},
+	{target: "POST /api/v1/sequencers", body: spare + `}`, status: 200},
+	{target: "POST /api/v1/sequencers", body: spare + `,"reserve":4}`, status: 409, code: "refused"},
+	{target: "POST /api/v1/sequencers/spare/reserve", body: aReserve, status: 200},
+	{target: "GET /api/v1/sequencers/spare", status: 200},
 	{target: "POST /api/v1/sequencers/far/ids?count=3", status: 200},
 	{target: "POST /api/v1/sequencers/far/id?form=prefixed", status: 200},
 	{target: "POST /api/v1/sequencers/far/ids?count=3&form=uuid", status: 200},
@@ -240,6 +246,15 @@ var badCalls = []anExchange{
 		undocumented: true,
 	},
 	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":1025}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":8,"reserve":9}`, status: 400, code: "bad_request"},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","kind":"counter","reserve":1}`, status: 400,
+		code: "bad_request",
+	},
+	{
+		target: "POST /api/v1/sequencers", body: `{"name":"a","reserve":"1"}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
 	{
 		target: "POST /api/v1/sequencers", body: `{"name":"a","tick":10}`, status: 400, code: "bad_request",
 		undocumented: true,
@@ -491,6 +506,7 @@ var bodies = map[string]string{
 }
 
 const (
+	spare    = `{"name":"spare","nodes":8,` + before
 	aReserve = `{"for":"warehouse database","count":2}`
 	aRelease = `{"for":"warehouse database","greatest":"1"}`
 )

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,9 +22,10 @@ const maxBody = 64 << 10
 type NewSequencer struct {
 	Name       string
 	Definition cluster.Definition
+	Reserve    int64 // so many node IDs for later; see cluster.Later
 }
 
-// MarshalJSON writes every field.
+// MarshalJSON writes every field, and reserve unless it is 0.
 func (n NewSequencer) MarshalJSON() ([]byte, error) {
 	definition, err := json.Marshal(n.Definition)
 	if err != nil {
@@ -35,6 +37,9 @@ func (n NewSequencer) MarshalJSON() ([]byte, error) {
 	}
 	if fields["name"], err = json.Marshal(n.Name); err != nil {
 		return nil, err
+	}
+	if n.Reserve != 0 {
+		fields["reserve"] = json.RawMessage(strconv.FormatInt(n.Reserve, 10))
 	}
 	return json.Marshal(fields)
 }
@@ -60,7 +65,12 @@ func (n *NewSequencer) UnmarshalJSON(data []byte) error {
 	if err := cluster.CheckName(n.Name); err != nil {
 		return err
 	}
+	n.Reserve = 0
+	if reserve, ok := fields["reserve"]; ok && json.Unmarshal(reserve, &n.Reserve) != nil {
+		return fmt.Errorf("reserve is %.40s; want a number from 0 to %d", reserve, cluster.MaxReserved)
+	}
 	delete(fields, "name")
+	delete(fields, "reserve")
 	rest, err := json.Marshal(fields)
 	if err != nil {
 		return err
@@ -82,7 +92,7 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 		return n, fmt.Errorf("the body: %w",
 			readable(err, "name, kind, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
 				"sequence_bits, node_lowest, order, after, max, dated, digits, zone, attach, window, prefix, "+
-				"scattered or random_start"))
+				"scattered, random_start or reserve"))
 	}
 	return n, nil
 }

@@ -27,6 +27,7 @@ func FuzzNewSequencer(f *testing.F) {
 		`{"name":"b","allocation":{"kind":"percent","percent":50},"layout":"41/5/5/12@10ms","after":"1234567"}`,
 		`{"name":"c","tick":"1s","time_bits":62,"node_bits":0,"sequence_bits":0,"node_lowest":true}`,
 		`{"name":"default","nodes":5}`, `{"name":"d","Nodes":3,"nodes":4}`, `{"name":".."}`,
+		`{"name":"e","nodes":8,"reserve":3}`, `{"name":"e","nodes":8,"reserve":-1}`, `{"name":"e","reserve":null}`,
 	} {
 		f.Add(seed)
 	}
@@ -87,6 +88,11 @@ func FuzzNewSequencer(f *testing.F) {
 			t.Errorf("%q = %d %s, but: %v", body, w.Code, w.Body, err)
 		}
 		if n.Name != peer.DefaultSequencer { // keep the cluster small
+			if n.Reserve > 0 {
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost,
+					"http://localhost/api/v1/sequencers/"+n.Name+"/release",
+					strings.NewReader(`{"for":"later","used_until":"2026-11-28T12:00:00Z"}`)))
+			}
 			r := httptest.NewRecorder()
 			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "http://localhost/api/v1/sequencers/"+n.Name,
 				nil)); r.Code != 200 {
@@ -99,7 +105,8 @@ func FuzzNewSequencer(f *testing.F) {
 // What a client writes is what a server reads.
 func TestNewSequencerIsReadAsWritten(t *testing.T) {
 	for _, body := range []string{
-		orders, `{"name":"a","allocation":{"kind":"count","count":3},"layout":"sonyflake","nodes":100,"after":17}`,
+		orders, `{"name":"a","allocation":{"kind":"count","count":3},"layout":"sonyflake","nodes":100,"after":17,` +
+			`"reserve":7}`,
 	} {
 		var n, again httpapi.NewSequencer
 		if err := json.Unmarshal([]byte(body), &n); err != nil {

@@ -68,7 +68,7 @@ func TestDocumentedDefinition(t *testing.T) {
 		After:  1,
 		Attach: cluster.AttachExplicit, Window: time.Minute, Prefix: "a", Scattered: true, RandomStart: true,
 		Max: 9, Order: sequencer.OrderStrict, Dated: sequencer.Dated{Every: sequencer.EveryDay, Digits: 6, Zone: "UTC"},
-	}})
+	}, Reserve: 1})
 	var fields map[string]any
 	if err == nil {
 		err = json.Unmarshal(data, &fields)

@@ -58,7 +58,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *auth.Calle
 		badRequest(w, err)
 		return
 	}
-	answer, created, err := h.service.Create(Origin(r).In(r.Context()), who, n.Name, n.Definition)
+	answer, created, err := h.service.Create(Origin(r).In(r.Context()), who, n.Name, n.Definition, n.Reserve)
 	var exists *peer.ExistsError
 	switch {
 	case errors.As(err, &exists):

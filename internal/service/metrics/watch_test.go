@@ -126,7 +126,7 @@ func TestSequencersThatAreGone(t *testing.T) {
 func TestACounter(t *testing.T) {
 	full(t, func(w *watched) {
 		d := cluster.Definition{Kind: cluster.Counter}
-		if _, _, err := w.service.Create(w.t.Context(), w.who, "invoices", d); err != nil {
+		if _, _, err := w.service.Create(w.t.Context(), w.who, "invoices", d, 0); err != nil {
 			w.t.Fatal(err)
 		}
 		w.lacks(`"invoices"`)
