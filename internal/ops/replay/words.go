@@ -38,7 +38,11 @@ func Words(c cluster.Command) string {
 func sequencerWords(c cluster.Command) string {
 	switch c := c.(type) {
 	case cluster.CreateSequencer:
-		return fmt.Sprintf("%s is created: %v", c.Sequencer, c.Definition)
+		words := []string{fmt.Sprintf("%s is created: %v", c.Sequencer, c.Definition)}
+		for _, r := range c.Reserve {
+			words = append(words, fmt.Sprintf("%s for %s", reservingWords(r), console.Shown(r.For)))
+		}
+		return strings.Join(words, "; ")
 	case cluster.DestroySequencer:
 		return c.Sequencer + " is destroyed"
 	case cluster.Attach:
@@ -55,11 +59,7 @@ func sequencerWords(c cluster.Command) string {
 	case cluster.Move:
 		return fmt.Sprintf("node ID %d of %s moves to %s", c.Node, c.Sequencer, console.Shown(c.To))
 	case cluster.Reserve:
-		what := console.Plural(c.Count, "node ID")
-		if c.Nodes != nil {
-			what = "node IDs " + console.Stretches(c.Nodes)
-		}
-		return fmt.Sprintf("%s reserves %s for %s", c.Sequencer, what, console.Shown(c.For))
+		return fmt.Sprintf("%s reserves %s for %s", c.Sequencer, reservingWords(c.Reserving), console.Shown(c.For))
 	case cluster.Release:
 		return fmt.Sprintf("%s gets back what was reserved for %s", c.Sequencer, console.Shown(c.For))
 	case cluster.Allocate:
@@ -69,6 +69,13 @@ func sequencerWords(c cluster.Command) string {
 	default:
 		return c.Name()
 	}
+}
+
+func reservingWords(r cluster.Reserving) string {
+	if r.Nodes != nil {
+		return "node IDs " + console.Stretches(r.Nodes)
+	}
+	return console.Plural(r.Count, "node ID")
 }
 
 func leaveWords(c cluster.Leave) string {

@@ -43,11 +43,18 @@ func TestVerbs(t *testing.T) {
 	p.waitFor(`$("#sure-layout").selectedOptions[0].text === "default; rounded: 63 bits, kept are 53"`)
 	p.waitFor(`[...$("#sure-layout").options].some(o => o.text === "javascript; exact")`)
 	p.enter("#sure-name", "orders")
+	p.enter("#sure-reserve", "3")
 	p.enter("#sure-nodes", "24"+kb.Enter)
 	p.wait(`$("#sure").open`, "false")
 	p.wait(`text("[data-name=orders] .soft")`, "0 of 32 held")
 	p.click("[data-name=orders]")
 	p.waitFor(`text("#sheet .facts").includes("node IDs32, as 24 are rounded up")`)
+	p.waitFor(`text("#sheet .facts").includes("for later since 20")`)
+	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => ` +
+		`e.textContent.includes("orders is created") && e.textContent.includes("; 3 node IDs for later"))`)
+	p.verb("#sheet", "release", "Release node IDs")
+	p.enter("#sure-confirm", "orders"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
 	p.waitFor(`text("#sheet .facts").includes("in JavaScriptrounded: 63 bits, kept are 53")`)
 
 	p.verb(".sequencers", "create", "Create a sequencer")
@@ -169,6 +176,13 @@ func TestVerbsOfSequencers(t *testing.T) {
 	p.enter("#sure-for", "warehouse"+kb.Enter)
 	refused("5000")
 	p.enter("#sure-count", "2"+kb.Enter)
+	p.waitFor(`text("#sure-told").startsWith("The node IDs ")`)
+	const reserved = `/^The node IDs \d.*\d are reserved for warehouse\. ` +
+		`Their IDs may begin at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? UTC: smaller ones may exist\.$/`
+	if have := p.js(`text("#sure-told")`); p.js(reserved+`.test(text("#sure-told"))`) != "true" {
+		t.Errorf("what is reserved: %s", have)
+	}
+	p.press(kb.Enter)
 	p.wait(`$("#sure").open`, "false")
 	p.waitFor(`text("#sheet .facts").includes("for warehouse since 20")`)
 	p.waitFor(`text("#sheet .facts").includes("free1\u202f019")`)

@@ -2,7 +2,7 @@
 
 import { $, h, say } from "./dom.js";
 import { ask, sequencerPath } from "./ask.js";
-import { inJavaScript, isClaimed, layoutOf, number, plural, rate, reservationsOf, short, stretches, who, whomOf } from "./words.js";
+import { inJavaScript, isClaimed, layoutOf, moment, number, plural, rate, reservationsOf, short, stretches, who, whomOf } from "./words.js";
 
 const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
 const allocation = (now) => [
@@ -23,8 +23,8 @@ const definitionOf = (v) => ({
   ...((v.ids === "strict" || v.ids === "events") && { order: "strict" }),
 });
 
-// Of each verb: the name of its button, what will happen, the fields to fill in, and the call. Destructive ones want a word
-// to be typed. A field may say when there is one, by what others have.
+// Of each verb: the name of its button, what will happen, the fields to fill in, the call, and what is said of its answer,
+// if that matters. Destructive ones want a word to be typed. A field may say when there is one, by what others have.
 const forCluster = {
   create: ["Create a sequencer", ({ model }) => ({
     says: "A sequencer gives IDs that are unique among its own. What is said here never changes. Where JavaScript rounds its IDs, read them as text there.",
@@ -43,10 +43,10 @@ const forCluster = {
         { name: "max", label: "Greatest number; empty: 9223372036854775807", optional: true },
       ]),
       { name: "prefix", label: "Prefix of its IDs as text; empty: none", optional: true },
-      ...ofSnowflakes([{ name: "scattered", label: "As keys its IDs", options: [["", "sort by time"], ["yes", "are scattered over all ranges"]], value: "", optional: true }]),
+      ...ofSnowflakes([{ name: "scattered", label: "As keys its IDs", options: [["", "sort by time"], ["yes", "are scattered over all ranges"]], value: "", optional: true }, { name: "reserve", label: "Node IDs reserved for later; empty: none", type: "number", min: 1, optional: true }]),
     ],
     call: (v) => ["POST", "/api/v1/sequencers", {
-      name: v.name, ...(v.prefix && { prefix: v.prefix }), ...definitionOf(v),
+      name: v.name, ...(v.prefix && { prefix: v.prefix }), ...definitionOf(v), ...(v.reserve && { reserve: Number(v.reserve) }),
     }],
   })],
   policy: ["Share the cluster out", ({ model }) => ({
@@ -79,12 +79,13 @@ const forSequencer = {
     call: (v) => ["PUT", sequencerPath(q.name, "/allocation"), allocationOf(v)],
   })],
   reserve: ["Reserve node IDs", ({ q }) => ({
-    says: `No member gets the node IDs of ${q.name} until they are released: something else uses them, such as a database that makes IDs. The highest that were never used are reserved; firn sequencer reserve says from when on they may be used.`,
+    says: `No member gets the node IDs of ${q.name} until they are released: something else uses them, such as a database that makes IDs. The highest of those for later are reserved first, then the highest that were never used.`,
     fields: [
       { name: "for", label: "For" },
       { name: "count", label: "How many", type: "number", min: 1, value: 1 },
     ],
     call: (v) => ["POST", sequencerPath(q.name, "/reserve"), { for: v.for, count: Number(v.count) }],
+    told: (r) => `The node IDs ${stretches(r.nodes)} are reserved for ${r.for}. Their IDs may begin at ${moment(r.from)}: smaller ones may exist.`,
   })],
   release: ["Release node IDs", ({ q }) => ({
     says: reservationsOf(q).length === 0 ? `No node ID of ${q.name} is reserved.` : "Whatever used the node IDs has stopped for good, and made no IDs of times more than a minute ahead. Members get them again, in a minute.",
@@ -156,8 +157,15 @@ export const sequencerVerbs = (about) => buttonsFor(forSequencer, about);
 export const memberVerbs = (id, model) => buttonsFor(forMember, () => ({ id, model }),
   ["drain", ...(model.names().some((name) => drained(model, name, id)) ? ["undrain"] : []), "expel"]);
 
+// outcome shows what is said of an answer until somebody has read it.
+function outcome(name, text) {
+  const close = h("button", { type: "button", class: "primary", id: "sure-close", onclick: () => $("sure").close() }, "Close");
+  $("sure").querySelector("form").replaceChildren(h("h2", { id: "sure-title" }, name), h("p", { role: "status", id: "sure-told" }, text), h("p", { class: "verbs" }, close));
+  close.focus();
+}
+
 // open asks whether to go on.
-function open(name, { says, fields = [], call }, kind) {
+function open(name, { says, fields = [], call, told }, kind) {
   const dialog = $("sure");
   const form = dialog.querySelector("form");
   const why = h("p", { class: "why", role: "alert", id: "sure-why" });
@@ -181,7 +189,8 @@ function open(name, { says, fields = [], call }, kind) {
     say(why, "");
     try {
       const [method, path, body] = call(filled);
-      await ask(path, { method, body: body && JSON.stringify(body) });
+      const answer = await ask(path, { method, body: body && JSON.stringify(body) });
+      if (told) return outcome(name, told(await answer.json()));
       dialog.close();
       say($("say"), `${name}: done`);
     } catch (error) {

@@ -163,7 +163,7 @@ const say = {
   expel: (a) => [who(a.member), ` is expelled by way of ${who(a.by)}`],
   "ask-clocks": (a) => [who(a.by), " asks what the clocks of others say"],
   "peer-gc": (a) => [who(a.by), " looks for dead members"],
-  "create-sequencer": (a) => [a.sequencer, isClaimed({ definition: a.definition }) ? ` is created: ${a.definition.kind === "counter" ? "a counter" : "in strict order"}` : ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
+  "create-sequencer": (a) => [a.sequencer, isClaimed({ definition: a.definition }) ? ` is created: ${a.definition.kind === "counter" ? "a counter" : "in strict order"}` : ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`, ...(a.reserve ?? []).map((r) => `; ${ofReserving(r)} for ${r.for}`)],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
   attach: (a) => [who(a.member), ` requests ${a.node_ids ? `${a.node_ids} node IDs` : "a node ID"} of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
   detach: (a) => [who(a.member), ` detaches from ${a.sequencer}`],
@@ -171,11 +171,13 @@ const say = {
   undrain: (a) => [who(a.member), ` may hold node IDs of ${a.sequencer} again`],
   move: (a) => [`node ID ${a.node} of ${a.sequencer} is to move to `, who(a.to)],
   allocate: (a) => [a.sequencer, ` is allocated to ${forWhom(a.allocation)}`],
-  reserve: (a) => [`${a.sequencer} reserves ${a.nodes ? `node IDs ${stretches(a.nodes)}` : plural(a.count, "node ID", "node IDs")} for ${a.for}`],
+  reserve: (a) => [`${a.sequencer} reserves ${ofReserving(a)} for ${a.for}`],
   release: (a) => [`${a.sequencer} gets back what was reserved for ${a.for}`],
   "set-policy": (a) => [a.shares.length ? `the cluster is shared: ${a.shares.map((s) => `${s.percent ? `${s.percent} %` : "the rest"} for ${s.sequencer}`).join(", ")}` : "the policy is removed"],
   decline: (a) => [who(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
 };
+
+const ofReserving = (r) => (r.nodes ? `node IDs ${stretches(r.nodes)}` : plural(r.count, "node ID", "node IDs"));
 
 // entryText describes an entry of the log.
 export function entryText(entry) {
