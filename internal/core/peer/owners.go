@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/store"
 )
 
 // Owner is the present or last owner of a node ID, and its horizon.
@@ -16,5 +17,10 @@ func (m *Member) Owners(ctx context.Context, name string) ([]Owner, error) {
 	if err != nil {
 		return nil, err
 	}
+	return OwnersIn(ctx, s, name)
+}
+
+// OwnersIn is Member.Owners for one that is no member.
+func OwnersIn(ctx context.Context, s store.Store, name string) ([]Owner, error) {
 	return fence.Owners(ctx, s, fencePrefix(name))
 }

@@ -224,7 +224,16 @@ func (c Config) seeStored(ctx context.Context, s store.Store, own string) *Store
 	if d.Clock.Out() {
 		now = now.Add(-d.Clock.Offset)
 	}
-	d.Status = new(calls.Stored(v, alive, now))
+	owners := map[string][]peer.Owner{}
+	for name, q := range v.Sequencers() {
+		if q.Reserved() == 0 {
+			continue
+		}
+		if known, err := peer.OwnersIn(ctx, s, name); err == nil {
+			owners[name] = known
+		}
+	}
+	d.Status = new(calls.Stored(v, alive, owners, now))
 	return d
 }
 

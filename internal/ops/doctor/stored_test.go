@@ -88,6 +88,18 @@ func TestStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		see("ok members: 2 alive", ids)
+		reserve, err := cluster.Encode(cluster.Reserve{Sequencer: "default", Reserving: cluster.Reserving{
+			For: "imports", At: time.Now().Add(-2 * time.Hour).UnixMilli(), Nodes: []int64{900},
+		}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(t.Context(), "reserve", reserve); err != nil {
+			t.Fatal(err)
+		}
+		see("ok members: 2 alive", "ok node IDs: 1022 of 1023 are free in the default sequencer",
+			`warn cluster: Node ID 900 of default must not be used yet: it is reserved for "imports", and its fence `+
+				"is not written")
 		if _, err := s.Append(t.Context(), "unreadable", []byte("{}")); err != nil {
 			t.Fatal(err)
 		}

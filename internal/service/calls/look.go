@@ -20,6 +20,8 @@ type Reading struct {
 	alive map[string]peer.Pulse
 	gone  map[string]bool // members and joiners without a pulse
 	lost  map[string]bool // by name: nodes that went without leaving
+
+	unfenced map[string][]Unfenced // by sequencer
 }
 
 // Pulses reads the pulses of all living members, for callers that watch continuously: it counts against no limit.
@@ -49,6 +51,7 @@ func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
 	if unread == nil { // else they are as they were
 		r.lost = s.lost(ctx, nodes, pulses)
 	}
+	r.unfenced = s.unfenced(ctx, before)
 	return r, nil
 }
 

@@ -53,7 +53,7 @@ const (
 	LateProblem     ProblemKind = "late"      // a member's pulse is overdue
 	TieProblem      ProblemKind = "tie"       // clocks disagree, and no majority agrees
 	OrderProblem    ProblemKind = "order"     // existing IDs are ahead of a clock
-	NodeIDsProblem  ProblemKind = "node_ids"  // few are free, or members wait for one
+	NodeIDsProblem  ProblemKind = "node_ids"  // few are free, members wait for one, or one is not reserved yet
 	VersionProblem  ProblemKind = "version"   // versions differ
 )
 

@@ -38,6 +38,7 @@ func Problems(s Status) []Problem {
 	p.pulses()
 	p.lost()
 	p.sequencers()
+	p.unfenced()
 	p.counters()
 	p.versions()
 	kinds := ProblemKinds()

@@ -39,6 +39,8 @@ type StatusSequencer struct {
 	Count *Count `json:"count,omitempty"`
 	Here  Here   `json:"here"`
 
+	Unfenced []Unfenced `json:"-"`
+
 	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
 }
 

@@ -112,6 +112,7 @@ type Service struct {
 	recent   recent
 	vitals   vitals
 	sights   sights
+	fences   fences
 	peers    *peers
 
 	forwarded forwarded

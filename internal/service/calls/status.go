@@ -137,12 +137,17 @@ const (
 func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status {
 	status := s.looking(r).status(v)
 	status.Cluster, status.Sequencers, status.Quorum, status.Disk = s.member.Cluster(), s.describeAll(v), q, s.disk()
+	for i := range status.Sequencers {
+		if r != nil {
+			status.Sequencers[i].Unfenced = r.unfenced[status.Sequencers[i].Name]
+		}
+	}
 	return status.judged()
 }
 
 // Stored describes what a store has told one that is no member, by whose wall clock it was read now: the value at the
-// end of the log, and the pulses of all living members.
-func Stored(v cluster.Value, pulses map[string]peer.Pulse, wall time.Time) Status {
+// end of the log, the pulses of all living members, and the owners of node IDs by the name of their sequencer.
+func Stored(v cluster.Value, pulses map[string]peer.Pulse, owners map[string][]peer.Owner, wall time.Time) Status {
 	now := time.Now()
 	l := looking{
 		now: now, at: wall.UTC().Truncate(time.Millisecond), reading: readingOf(v, pulses),
@@ -153,6 +158,12 @@ func Stored(v cluster.Value, pulses map[string]peer.Pulse, wall time.Time) Statu
 	}
 	status := l.status(v)
 	status.Sequencers = describeAll(v)
+	for i, q := range status.Sequencers {
+		if known, ok := owners[q.Name]; ok {
+			there, _ := v.Sequencer(q.Name)
+			status.Sequencers[i].Unfenced = UnfencedOf(there, known, wall)
+		}
+	}
 	return status.judged()
 }
 
