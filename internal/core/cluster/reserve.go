@@ -80,6 +80,12 @@ func (s Sequencer) ReservedFor(node int64) *Reservation {
 	return nil
 }
 
+// Unused reports whether no member has a node ID, and nothing else either.
+func (s Sequencer) Unused(node int64) bool {
+	_, held := s.nodes.get(node)
+	return s.NodeIDs().Holds(node) && !held && s.ReservedFor(node) == nil
+}
+
 // Reserved returns how many node IDs are reserved.
 func (s Sequencer) Reserved() (n int64) {
 	for _, r := range s.reserved.all() {

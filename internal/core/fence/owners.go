@@ -34,7 +34,7 @@ func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) 
 	var owners []Owner
 	for node, v := range tableOf(prefix, all) {
 		o := Owner{Node: node, Live: v.Live != 0}
-		horizon, _, reserved := reservation(*v)
+		horizon, _, _, reserved := reservation(*v)
 		if o.Reserved = reserved; horizon != 0 {
 			o.Horizon = time.UnixMilli(horizon)
 		}

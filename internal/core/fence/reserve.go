@@ -15,7 +15,8 @@ import (
 )
 
 // A reservation is an owner that needs no session: a database, for instance. Its horizon is the end of all time, so
-// that nobody claims the node ID after it. Its operation ID is made of its number, and of the floor that it began at.
+// that nobody claims the node ID after it. Its operation ID is made of its number, of the floor that it began at or that
+// a Use has moved, and of the note of that Use.
 // Of two reservations of a node ID the one with the greater number is the later one.
 const (
 	reservedPrefix = "reserved-"
@@ -38,7 +39,7 @@ func Reserve(ctx context.Context, s store.Store, prefix string, nodes []int64, n
 ) (from time.Time, err error) {
 	var begins int64
 	err = rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
-		floor, by, reserved := reservation(v)
+		floor, by, _, reserved := reservation(v)
 		switch {
 		case reserved && by > number:
 			return 0, "", false, ErrSuperseded
@@ -48,7 +49,7 @@ func Reserve(ctx context.Context, s store.Store, prefix string, nodes []int64, n
 		}
 		floor = max(floor, roundUp(notBefore))
 		begins = max(begins, floor)
-		return endOfTime, fmt.Sprintf("%s%d@%d", reservedPrefix, number, floor), true, nil
+		return endOfTime, reservedBy(number, floor, ""), true, nil
 	}, guards...)
 	return time.UnixMilli(begins), err
 }
@@ -58,7 +59,7 @@ func Reserve(ctx context.Context, s store.Store, prefix string, nodes []int64, n
 // reservation is left to that. The other errors are those of Reserve.
 func Free(ctx context.Context, s store.Store, prefix string, nodes []int64, number int64, end time.Time) error {
 	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
-		floor, by, reserved := reservation(v)
+		floor, by, _, reserved := reservation(v)
 		return max(floor, roundUp(end)), fresh.Text(), !reserved || by <= number, nil
 	})
 }
@@ -77,7 +78,7 @@ func FreeAll(ctx context.Context, s store.Store, prefix string, guards ...store.
 		}
 	}
 	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
-		floor, _, reserved := reservation(v)
+		floor, _, _, reserved := reservation(v)
 		return floor, fresh.Text(), reserved, nil
 	}, guards...)
 }
@@ -142,18 +143,28 @@ func rewrite(ctx context.Context, s store.Store, prefix string, nodes []int64,
 	return nil
 }
 
-// reservation returns the number of the reservation that has a node ID, if one has, and where it began; else the floor
-// is the horizon of the last owner.
-func reservation(v View) (floor, number int64, ok bool) {
+// reservedBy returns the operation ID of a reservation.
+func reservedBy(number, floor int64, note string) string {
+	by := fmt.Sprintf("%s%d@%d", reservedPrefix, number, floor)
+	if note != "" {
+		by += "!" + note
+	}
+	return by
+}
+
+// reservation returns the number of the reservation that has a node ID, if one has, where the time begins that nobody
+// has used, and the note of the last Use; else the floor is the horizon of the last owner.
+func reservation(v View) (floor, number int64, note string, ok bool) {
 	by, ok := strings.CutPrefix(v.ReportedBy, reservedPrefix)
 	if !ok {
-		return v.Horizon, 0, false
+		return v.Horizon, 0, "", false
 	}
+	by, note, _ = strings.Cut(by, "!")
 	text, at, _ := strings.Cut(by, "@")
 	number, err := strconv.ParseInt(text, 10, 64)
 	floor, err2 := strconv.ParseInt(at, 10, 64)
 	if err != nil || err2 != nil {
-		return v.Horizon, 0, false // it is nobody's
+		return v.Horizon, 0, "", false // it is nobody's
 	}
-	return floor, number, true
+	return floor, number, note, true
 }

@@ -77,7 +77,7 @@ func (t table) lastHorizon() (last time.Time, err error) {
 		if v.Horizon == never {
 			return time.Time{}, fmt.Errorf("the horizon of node ID %d can't be read", node)
 		}
-		if _, _, reserved := reservation(*v); reserved {
+		if _, _, _, reserved := reservation(*v); reserved {
 			return time.Time{}, fmt.Errorf("the node ID %d is reserved", node)
 		}
 		if h := time.UnixMilli(v.Horizon); h.After(last) {

@@ -57,6 +57,7 @@ type Member struct {
 	window   atomic.Int64              // the longest that the store ever had, in nanoseconds
 	lookups  lookups
 	unkept   sync.Map // *lostReservations by the name of the sequencer
+	jobs     sync.Map // floorAt by the node ID of a job: what of its fence was seen
 
 	stop context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended

@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/fence"
+	"github.com/firn-id/firn/store"
 )
 
 // Reserve keeps node IDs of a sequencer for something else than members, see cluster.Reserving, and returns them, and
@@ -81,18 +82,30 @@ func (m *Member) Reserve(ctx context.Context, sequencer string, r cluster.Reserv
 func (m *Member) fenceOff(ctx context.Context, name string, q cluster.Sequencer, r *cluster.Reservation) (time.Time,
 	error,
 ) {
-	guard, notBefore, err := m.open(ctx, name, q.Created(), q.Definition())
+	guards, from, err := m.mayReserve(ctx, name, q)
 	if err != nil {
 		return time.Time{}, err
+	}
+	return fence.Reserve(ctx, m.store, fencePrefix(name), r.Nodes, r.Since, from, guards...)
+}
+
+// mayReserve returns the conditions under which node IDs of a sequencer may be used, and the instant at which their IDs
+// may begin. An ErrNotReady is returned while members may not claim either.
+func (m *Member) mayReserve(ctx context.Context, name string, q cluster.Sequencer) (guards []store.Condition,
+	from time.Time, err error,
+) {
+	guard, from, err := m.open(ctx, name, q.Created(), q.Definition())
+	if err != nil {
+		return nil, from, err
 	}
 	floor, floored, err := m.floored(ctx)
 	if err == nil {
 		err = m.checkKept(ctx)
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: %w", ErrNotReady, err)
+		return nil, from, fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
-	return fence.Reserve(ctx, m.store, fencePrefix(name), r.Nodes, r.Since, later(notBefore, floor), guard, floored)
+	return []store.Condition{guard, floored}, later(from, floor), nil
 }
 
 // free ends the fences of a reservation, whose node IDs were used until then.
