@@ -107,6 +107,9 @@ type RefusedError string
 
 func (e *RefusedError) Error() string { return string(*e) }
 
+// Reason returns the code of the error, as docs/errors.md has it.
+func (*RefusedError) Reason() string { return "refused" }
+
 func refuse(format string, values ...any) error {
 	e := RefusedError(fmt.Sprintf(format, values...))
 	return &e

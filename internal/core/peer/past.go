@@ -39,6 +39,7 @@ type PastIDs struct {
 	Moved   int       // how many are of a later tick than their instant
 	Node    int64     // that of the job; -1: there is none
 	Reached time.Time // the job gives no ID of an earlier instant
+	Began   bool      // this was its first call
 }
 
 // MostJobs is how many jobs of a sequencer there may be at once.
@@ -65,8 +66,8 @@ func (*ForgottenError) Reason() string { return "lost" }
 // lies in. The job's first call reserves a node ID for it. Nothing but the job's fence says what it has given, so any
 // member may be asked, and several at once.
 //
-// A *RefusedError is returned when an instant can have no ID, when there is no node ID for another
-// job, and by the sequencers that Reserve refuses. A *ForgottenError is returned when the store does not know of After.
+// A *past.RefusedError is returned when an instant can have no ID, or After is not of the job, a *RefusedError when there
+// is no node ID for another job, and a *ForgottenError when the store does not know of After.
 // The other errors are those of Reserve; IDs may have been given to nobody then.
 func (m *Member) GivePast(ctx context.Context, sequencer string, p Past) (PastIDs, error) {
 	q, err := m.latest(ctx, sequencer)
@@ -80,7 +81,8 @@ func (m *Member) GivePast(ctx context.Context, sequencer string, p Past) (PastID
 	if r == nil && p.End && len(p.Times) == 0 {
 		return PastIDs{Node: -1}, nil // it was ended before
 	}
-	if r == nil {
+	began := r == nil
+	if began {
 		if r, err = m.beginJob(ctx, sequencer, q, p.Job); err != nil {
 			return PastIDs{}, err
 		}
@@ -91,6 +93,7 @@ func (m *Member) GivePast(ctx context.Context, sequencer string, p Past) (PastID
 			answer, err = m.givePast(ctx, sequencer, q, r, p)
 		}
 	}
+	answer.Began = began
 	if err == nil && p.End {
 		err = m.Release(ctx, sequencer, r.For, time.Time{}) // the fence knows how far it was used
 	}
@@ -116,11 +119,11 @@ func (m *Member) beginJob(ctx context.Context, name string, q cluster.Sequencer,
 	if err != nil {
 		return nil, err
 	}
-	node, found := freest(q, owners)
-	if !found {
-		return nil, &RefusedError{c, "no node ID is free"}
+	if node, found := freest(q, owners); found {
+		c.Nodes = []int64{node}
+	} else {
+		c.Count = 1 // which the log refuses
 	}
-	c.Nodes = []int64{node}
 	r, _, err := m.Reserve(ctx, name, c.Reserving)
 	return r, err
 }
@@ -182,9 +185,6 @@ func (m *Member) givePast(ctx context.Context, name string, q cluster.Sequencer,
 		m.jobs.Store(at, floorAt{losses, known})
 	}
 	m.breaks(losses, err)
-	if refused, ok := errors.AsType[*past.RefusedError](err); ok {
-		err = &RefusedError{cluster.Reserve{Sequencer: name}, refused.Error()}
-	}
 	return answer, err
 }
 
@@ -225,5 +225,5 @@ func take(rule past.Rule, d cluster.Definition, t fence.Time, from time.Time, p 
 	if after != progress {
 		t = fence.Time{From: rule.End(after), Note: after.String()}
 	}
-	return PastIDs{ids, moved, rule.Node, rule.Reached(after)}, t, nil
+	return PastIDs{IDs: ids, Moved: moved, Node: rule.Node, Reached: rule.Reached(after)}, t, nil
 }

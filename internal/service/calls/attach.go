@@ -203,10 +203,17 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.Right, name string) (context.Context,
 	func(), error,
 ) {
+	return s.administerFor(ctx, who, rights, name, 1)
+}
+
+// administerFor is administer for a call that is worth so many IDs.
+func (s *Service) administerFor(ctx context.Context, who *auth.Caller, rights auth.Right, name string,
+	worth int,
+) (context.Context, func(), error) {
 	if err := cluster.CheckName(name); err != nil {
 		return nil, nil, Input(err)
 	}
-	return s.begin(askedBy(ctx, who), who, rights, name, 1)
+	return s.begin(askedBy(ctx, who), who, rights, name, worth)
 }
 
 // askedBy returns a context for calls of the member by which the log says who asked for a change.

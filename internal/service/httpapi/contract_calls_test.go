@@ -177,6 +177,9 @@ var goodCalls = []anExchange{
 	{target: "POST " + ordersPath + "/undrain", body: `{"member":"b"}`, status: 200},
 	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"percent","percent":50}`, status: 200},
 	{target: "POST " + ordersPath + "/reserve", body: `{"for":"warehouse database","count":1}`, status: 200},
+	{target: "POST /api/v1/sequencers/default/past", body: `{"job":"a","times":["2000-01-01T00:00:01Z"]}`, status: 200},
+	{target: "POST /api/v1/sequencers/default/past", body: `{"job":"a","end":true}`, status: 200},
+	{target: "POST /api/v1/sequencers/default/past", body: `{"job":"a","end":true}`, status: 200},
 	{target: "GET " + ordersPath, status: 200},
 	{target: "GET " + ordersPath + "/nodes", status: 200},
 	{target: "GET /api/v1/cluster/value", status: 200},
@@ -419,6 +422,20 @@ var badCalls = []anExchange{
 	},
 	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"all"}`, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/reserve", body: aReserve, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/past", body: aPast, status: 404, code: "unknown_sequencer"},
+	{
+		target: "POST /api/v1/sequencers/default/past", body: `{"job":"x","times":["1969-01-01T00:00:00Z"]}`, status: 409,
+		code: "refused",
+	},
+	{target: "POST /api/v1/sequencers/default/past", body: `{"job":"y","after":"7"}`, status: 409, code: "lost"},
+	{
+		target: "POST /api/v1/sequencers/default/past", body: `{"job":""}`, status: 400, code: "bad_request",
+		undocumented: true,
+	},
+	{
+		target: "POST /api/v1/sequencers/default/past", body: `{"job":"` + strings.Repeat("a", 4<<20) + `"}`,
+		status: 413, code: "too_large", undocumented: true,
+	},
 	{target: "POST " + ordersPath + "/release", body: aRelease, status: 404, code: "unknown_sequencer"},
 	{
 		target: "POST /api/v1/sequencers/default/reserve", body: `{"for":"x","count":0}`, status: 400,
@@ -503,11 +520,13 @@ var bodies = map[string]string{
 	"POST " + ordersPath + "/resume": `{"after":7}`,
 
 	"POST " + ordersPath + "/reserve": aReserve, "POST " + ordersPath + "/release": aRelease,
+	"POST " + ordersPath + "/past": aPast,
 }
 
 const (
 	spare    = `{"name":"spare","nodes":8,` + before
 	aReserve = `{"for":"warehouse database","count":2}`
+	aPast    = `{"job":"orders of 2025","times":["2026-01-02T00:00:00Z"]}`
 	aRelease = `{"for":"warehouse database","greatest":"1"}`
 )
 
@@ -520,6 +539,7 @@ var (
 		"PUT /api/v1/cluster/policy",
 		"PUT " + ordersPath + "/allocation", "POST /api/v1/cluster/expel", "POST /api/v1/cluster/skip",
 		"POST " + ordersPath + "/resume", "POST " + ordersPath + "/reserve", "POST " + ordersPath + "/release",
+		"POST " + ordersPath + "/past",
 	}
 
 	failingQuorumCalls = []string{

@@ -173,7 +173,9 @@ func optional(e exchange, name string) bool {
 	case "until":
 		return e.method == http.MethodDelete
 	case "node":
-		return strings.HasSuffix(e.path, "/attach")
+		return strings.HasSuffix(e.path, "/attach") || strings.HasSuffix(e.path, "/past")
+	case "reached":
+		return true
 	case "text": // of an ID that was asked for in no form
 		return true
 	case "id_str", "ids_str": // of sealed IDs

@@ -46,9 +46,14 @@ func (h *Handler) removeMachines(w http.ResponseWriter, r *http.Request, who *au
 
 // readBody reads a JSON object that may have these fields. If the body is not one, it answers so and returns false.
 func readBody(w http.ResponseWriter, r *http.Request, into any, fields string) bool {
-	data, err := io.ReadAll(http.MaxBytesReader(within(w), r.Body, maxBody))
+	return readLong(w, r, into, fields, maxBody)
+}
+
+// readLong is readBody for one of at most so many bytes.
+func readLong(w http.ResponseWriter, r *http.Request, into any, fields string, most int64) bool {
+	data, err := io.ReadAll(http.MaxBytesReader(within(w), r.Body, most))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
-		writeError(w, codes.TooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody))
+		writeError(w, codes.TooLarge, fmt.Sprintf("the body has more than %d bytes", most))
 		return false
 	}
 	switch {

@@ -56,6 +56,7 @@ func (h *Handler) serveVerbs() {
 	h.post(one+"/move", bare(omit, h.move))
 	h.post(one+"/reserve", bare(omit, h.reserve))
 	h.post(one+"/release", bare(omit, h.release))
+	h.post(one+"/past", h.few(bare(omit, h.past)))
 	h.post(one+"/resume", bare(omit, h.resumeCounter))
 	h.handle(one+"/allocation", map[string]http.HandlerFunc{http.MethodPut: h.admit(bare(omit, h.allocate))})
 	h.handle("/api/v1/cluster/policy", map[string]http.HandlerFunc{
@@ -145,6 +146,21 @@ func (h *Handler) release(w http.ResponseWriter, r *http.Request, who *auth.Call
 	if readBody(w, r, &body, "for, greatest or used_until") {
 		q, err := h.service.Release(Origin(r).In(r.Context()), who, sequencerOf(r), body.For, body.Used)
 		h.answer(w, r, q, err)
+	}
+}
+
+// maxTimes is how long the body of a call for IDs of past instants may be.
+const maxTimes = calls.MaxTimes*40 + 4<<10
+
+func (h *Handler) past(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	if err := h.service.MayImport(who, sequencerOf(r)); err != nil { // before the body is read
+		h.refuse(w, r, err)
+		return
+	}
+	var body calls.Past
+	if readLong(w, r, &body, "job, key, times, if_full, after or end", maxTimes) {
+		given, err := h.service.GivePast(Origin(r).In(r.Context()), who, sequencerOf(r), body)
+		h.answer(w, r, given, err)
 	}
 }
 

@@ -28,16 +28,17 @@ const (
 	Admin                    // create, destroy, attach and detach sequencers, and look at the cluster
 	Attach                   // make a node attach to a sequencer, by a call to attach or by one for an ID
 	Open                     // open sealed IDs, and seal IDs that the caller has
+	Import                   // take IDs of past instants, which reserves node IDs
 	Order                    // move ID time further ahead of the clock than any caller may, for an ID to exceed another
 
-	All = Issue | Admin | Attach | Open | Order
+	All = Issue | Admin | Attach | Open | Import | Order
 )
 
 // rights are the rights by their names, in a file of tokens and elsewhere.
 var rights = [...]struct {
 	right Right
 	name  string
-}{{Issue, "issue"}, {Open, "open"}, {Order, "order"}, {Attach, "attach"}, {Admin, "admin"}}
+}{{Issue, "issue"}, {Open, "open"}, {Import, "import"}, {Order, "order"}, {Attach, "attach"}, {Admin, "admin"}}
 
 // String is the right's name in a file of tokens, and of several their names: "issue and admin".
 func (r Right) String() string { return r.list("and") }

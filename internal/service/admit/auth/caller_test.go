@@ -144,7 +144,7 @@ func TestNilMayDoNothing(t *testing.T) {
 
 func TestRightsHaveNames(t *testing.T) {
 	for r, want := range map[Right]string{
-		Issue: "issue", Admin: "admin", All: "issue, open, order, attach and admin",
+		Issue: "issue", Admin: "admin", All: "issue, open, import, order, attach and admin",
 		Issue | Admin: "issue and admin", 0: "Right(0)", 64: "Right(64)",
 	} {
 		if r.String() != want {

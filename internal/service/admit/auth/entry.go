@@ -58,14 +58,14 @@ func printable(text string) bool {
 	})
 }
 
-// ParseRight reads the name of one right: issue, open, order, attach or admin.
+// ParseRight reads the name of one right: issue, open, import, order, attach or admin.
 func ParseRight(text string) (Right, error) {
 	for _, known := range rights {
 		if text == known.name {
 			return known.right, nil
 		}
 	}
-	return 0, fmt.Errorf("%s is not a right; want issue, open, order, attach or admin", shown(text))
+	return 0, fmt.Errorf("%s is not a right; want issue, open, import, order, attach or admin", shown(text))
 }
 
 // CheckPattern returns an error unless a text of 1 to 1000 bytes is a pattern of sequencers' names as path.Match has

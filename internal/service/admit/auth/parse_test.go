@@ -128,13 +128,12 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- allow: {issue: true}", "line 1: allow: it is a mapping" + wantTexts},
 		{
 			"- allow:\n  - issue\n  - all",
-			`line 3: allow: "all" is not a right; want issue, open, order, attach or admin`,
+			`line 3: allow: "all" is not a right; want issue, open, import, order, attach or admin`,
 		},
 		{
 			"- allow: [" + secret + "]",
 			"line 1: allow: text of 48 bytes (not shown, as it may be a secret) is not a right; want issue, open, " +
-				"order, " +
-				"attach or admin",
+				"import, order, attach or admin",
 		},
 		{"- allow:\n  - issue\n  - issue", `line 3: allow: "issue" is already given on line 2; want it once`},
 		{"- allow: [[issue]]", "line 1: allow: it is a list; want text"},

@@ -17,7 +17,7 @@ import (
 //   - name: orders-service
 //     sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 # of the token, as `firn token` prints
 //     it
-//     allow: [issue] # issue, open, order, attach, admin, or several of them
+//     allow: [issue] # issue, open, import, order, attach, admin, or several of them
 //     sequencers: [orders, "invoices-*"] # patterns; default: all
 //     prefixes: [inv] # that it may give to sequencers, patterns; default: all, and none if sequencers are given
 //     quota: 20 # of its sequencers; default: no limit, and a tenth of all that there may be if sequencers are given

@@ -80,7 +80,7 @@ func TestIdentify(t *testing.T) {
 func TestAllowedIsWhatTheEntrySays(t *testing.T) {
 	for allow, want := range map[string]Right{
 		"issue": Issue, "attach": Attach, "admin": Admin,
-		"admin, issue": Issue | Admin, "issue, open, order, attach, admin": All, "open": Open,
+		"admin, issue": Issue | Admin, "issue, open, import, order, attach, admin": All, "open": Open,
 	} {
 		withTokens(t, "- {name: a, sha256: "+hashA+", allow: ["+allow+"]}", func(f *fileOfTokens) {
 			if c, err := f.Identify("token-a"); err != nil || c.rights != want {
