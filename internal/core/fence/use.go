@@ -77,6 +77,9 @@ func Use(ctx context.Context, s store.Store, prefix string, node, number int64, 
 
 // use returns the transaction that takes time of a reservation whose key holds that, or none.
 func use(kv store.KV, number int64, take func(Time) (Time, error), guards []store.Condition) (t store.Txn, err error) {
+	if kv.Version == 0 {
+		return t, ErrNotReserved
+	}
 	var v View
 	if err := v.put("", store.KV{Key: reportedKeys, Value: kv.Value}, "", nil); err != nil {
 		return t, err
