@@ -9,7 +9,7 @@ const (
 var reservations = []mutant{
 	{
 		"a reserved node ID can be claimed", "internal/core/fence/reserve.go",
-		"return endOfTime, fmt", "return floor, fmt",
+		"return endOfTime, reservedBy", "return floor, reservedBy",
 		"./internal/core/fence", ofReservations,
 	},
 	{
