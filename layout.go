@@ -72,7 +72,8 @@ func (l Layout) Validate() error {
 }
 
 // Compose makes an ID of its fields. It returns an error when the layout is not
-// valid, or when a part does not fit its field.
+// valid, or when a part does not fit its field. Nothing here knows which IDs exist:
+// who composes IDs must own their node ID for their time, or they are not unique.
 func (l Layout) Compose(p Parts) (ID, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err

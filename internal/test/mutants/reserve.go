@@ -3,6 +3,7 @@ package main
 const (
 	ofReservations = "Reserv|Release|Free"
 	ofLater        = "ForLater"
+	ofThePast      = "Past|Use|Time|Give|Call|Job|Begin|Holds"
 )
 
 // reservations are faults by which a node ID that is reserved is used by a member, too.
@@ -130,7 +131,7 @@ var reservations = []mutant{
 	},
 	{
 		"a reservation begins below the floor of all", "internal/core/peer/reserve.go",
-		"later(notBefore, floor), guard", "later(notBefore, time.Time{}.Add(0*floor.Sub(floor))), guard",
+		"floored}, later(from, floor), nil", "floored}, later(from, time.Time{}.Add(0*floor.Sub(floor))), nil",
 		"./internal/core/peer", ofReservations,
 	},
 	{
@@ -147,5 +148,55 @@ var reservations = []mutant{
 		"a sequencer with reserved node IDs is destroyed", "internal/core/cluster/sequencer.go",
 		"case s.reserved.len() > 0:", "case false:",
 		"./internal/core/cluster", ofReservations,
+	},
+	{
+		"two calls of a job take the same time", "internal/core/fence/use.go",
+		"store.Condition{Key: kv.Key, Version: kv.Version}", "store.Condition{Key: \"none\"}",
+		"./internal/core/fence", ofThePast,
+	},
+	{
+		"a job's call that was applied is made again", "internal/core/fence/use.go",
+		"case t.Then != nil && bytes.Equal", "case len(t.Then) > 1 && bytes.Equal",
+		"./internal/core/fence", ofThePast,
+	},
+	{
+		"what a job has given is not noticed to be lost", "internal/core/fence/use.go",
+		"err == nil && kv.Version < known {", "err == nil && kv.Version < 0*known {",
+		"./internal/core/fence", ofThePast,
+	},
+	{
+		"a job that is over goes on", "internal/core/fence/use.go",
+		"!ok || by != number", "!ok || by < 0",
+		"./internal/core/fence", ofThePast,
+	},
+	{
+		"a job gives an ID of a tick that it has left", "internal/core/past/past.go",
+		"case ticks[i] < after.tick:", "case false:",
+		"./internal/core/past", ofThePast,
+	},
+	{
+		"two calls of a job get the same ID", "internal/core/past/past.go",
+		"spot{place + 1, ticks[i]}", "spot{place, ticks[i]}",
+		"./internal/core/past", ofThePast,
+	},
+	{
+		"another call gets the IDs of the last one", "internal/core/past/past.go",
+		"for _, t := range times {\n		b = binary", "for _, t := range times[:0] {\n		b = binary",
+		"./internal/core/past", ofThePast,
+	},
+	{
+		"a job ends before its last tick has", "internal/core/past/past.go",
+		"(p.place-1)>>r.Layout.SequenceBits + 1)", "(p.place-1)>>r.Layout.SequenceBits)",
+		"./internal/core/past", ofThePast,
+	},
+	{
+		"a job gives IDs of what a loss of data may have made forgotten", "internal/core/peer/past.go",
+		"rule.Begin(progress, from); err", "rule.Begin(progress, rule.Layout.Epoch); err",
+		"./internal/core/peer", ofThePast,
+	},
+	{
+		"nobody asks whether the store knows what a job has given", "internal/core/peer/past.go",
+		"if p.After != 0 {", "if p.After < 0 {",
+		"./internal/core/peer", ofThePast,
 	},
 }

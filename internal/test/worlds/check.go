@@ -30,12 +30,13 @@ func (f Failure) String() string { return fmt.Sprintf("%s, at %s: %s", f.Rule, f
 type lane struct {
 	by, sequencer string
 	layout        firn.Layout
+	jumps         bool // several give its IDs, so that they are not noted in the order in which they were made
 }
 
 func newLane(by string, s *peer.Sequencer) lane {
 	l := s.Layout()
 	l.Epoch = l.Epoch.UTC() // so that layouts can be compared
-	return lane{by, s.Name(), l}
+	return lane{by: by, sequencer: s.Name(), layout: l}
 }
 
 // node is a node ID of a layout of a name.
@@ -90,7 +91,7 @@ func (s *seen) note(l lane, made, given firn.ID) (rule, text string) {
 	if by, used := u.ticks[parts.Tick]; used && by != l.by {
 		return "an instant of a node ID has one owner", fmt.Sprintf("%s; %s has given IDs of that tick", who(), by)
 	}
-	if last, has := u.last[l.by]; has && made <= last {
+	if last, has := u.last[l.by]; has && made <= last && !l.jumps {
 		return "the IDs of a node ID ascend", fmt.Sprintf("%s after %d", who(), last)
 	}
 	of[given], u.ticks[parts.Tick], u.last[l.by] = l.by, l.by, made

@@ -107,6 +107,7 @@ const (
 	Allocate  Kind = "allocate"
 	Borrow    Kind = "borrow" // a node ID, for Count IDs that no member makes, and For so long
 	Keep      Kind = "keep"   // Count node IDs for later, and For so long
+	Import    Kind = "import" // Count IDs of past instants, from so long after the layout's epoch on
 	Policy    Kind = "policy"
 	Expel     Kind = "expel"
 	Stop      Kind = "stop the store"
@@ -157,6 +158,7 @@ var eventWords = map[Kind]string{
 	Undrain:   "{machine} has {other} undrained of {sequencer}",
 	Move:      "{machine} has node ID {count} of {sequencer} moved to {other}",
 	Allocate:  "{machine} allocates {sequencer} to {allocation}",
+	Import:    "{machine} gives {count} IDs of {sequencer} to instants of the past, {for} after the epoch",
 	Borrow:    "{machine} reserves a node ID of {sequencer} for {for}, for somebody who makes {count} IDs",
 	Keep:      "{machine} reserves {count} node IDs of {sequencer} for later, for {for}",
 	Policy:    "{machine} sets the policy {shares}",

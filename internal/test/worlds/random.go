@@ -308,6 +308,8 @@ func (m *maker) verb(name string) {
 		}
 		if m.Loses || m.apart {
 			e.Kind = Attach
+		} else if m.chance(2) {
+			e.Kind = Import
 		}
 	default:
 		e = Event{Kind: Policy, Machine: name}

@@ -89,6 +89,8 @@ func (v verb) do(ctx context.Context) error {
 		return v.borrow(ctx)
 	case Keep:
 		return v.keep(ctx)
+	case Import:
+		return v.giveLate(ctx)
 	case Policy:
 		return m.SetPolicy(ctx, e.Shares)
 	case Expel:

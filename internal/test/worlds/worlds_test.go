@@ -83,7 +83,8 @@ func TestEveryKindHappens(t *testing.T) {
 		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Count, Ensure, Create,
 		Attach, Detach,
 		Destroy, Replace,
-		Drain, Undrain, Move, Allocate, Borrow, Keep, Policy, Expel, Stop, Resume, Faulty, Faultless, Backup, SetBack,
+		Drain, Undrain, Move, Allocate, Borrow, Keep, Import, Policy, Expel, Stop, Resume, Faulty, Faultless,
+		Backup, SetBack,
 	}
 	seen := map[Kind]bool{}
 	for seed := range uint64(200) {
@@ -141,7 +142,7 @@ func TestSeen(t *testing.T) {
 		}
 		return id
 	}
-	a, b := lane{"a", "orders", l}, lane{"b", "orders", l}
+	a, b := lane{by: "a", sequencer: "orders", layout: l}, lane{by: "b", sequencer: "orders", layout: l}
 	for _, c := range []struct {
 		name string
 		by   []lane
