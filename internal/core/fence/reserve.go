@@ -15,8 +15,8 @@ import (
 )
 
 // A reservation is an owner that needs no session: a database, for instance. Its horizon is the end of all time, so
-// that nobody claims the node ID after it. Its operation ID is made of its number, of the floor that it began at or that
-// a Use has moved, and of the note of that Use.
+// that nobody claims the node ID after it. Its operation ID is made of its number, of the floor that it began at or
+// that a Use has moved, and of the note of that Use.
 // Of two reservations of a node ID the one with the greater number is the later one.
 const (
 	reservedPrefix = "reserved-"

@@ -25,16 +25,16 @@ type Time struct {
 	Note string
 }
 
-// Use takes ID time of a reservation for its caller, who alone has what lies between the two: take gets the time that is
-// left, and returns what is left then, which begins no earlier. Each call is a new owner in the sense of the proof, whose
-// floor and horizon these two are: it is not extended, and the horizon may lie in the past. It changes nothing if take
-// returns an error, which Use returns, or the same Time.
+// Use takes ID time of a reservation for its caller, who alone has what lies between the two: take gets the time that
+// is left, and returns what is left then, which begins no earlier. Each call is a new owner in the sense of the proof,
+// whose floor and horizon these two are: it is not extended, and the horizon may lie in the past. It changes nothing if
+// take returns an error, which Use returns, or the same Time.
 //
 // Known is the version that an earlier Use of this node ID has returned, or zero; store.ErrRolledBack is returned when
-// the store no longer has it. ErrNotReserved is returned when the node ID is not reserved under the number, and ErrClosed
-// when a guard no longer holds. While the outcome of an attempt is in doubt or the store is unavailable, Use tries again
-// until ctx ends; take may be called again then. Otherwise the error is that of the store or of ctx, and the time may be
-// taken, for nobody.
+// the store no longer has it. ErrNotReserved is returned when the node ID is not reserved under the number, and
+// ErrClosed when a guard no longer holds. While the outcome of an attempt is in doubt or the store is unavailable, Use
+// tries again until ctx ends; take may be called again then. Otherwise the error is that of the store or of ctx, and
+// the time may be taken, for nobody.
 func Use(ctx context.Context, s store.Store, prefix string, node, number int64, known store.Version,
 	take func(Time) (Time, error), guards ...store.Condition,
 ) (store.Version, error) {
@@ -43,7 +43,8 @@ func Use(ctx context.Context, s store.Store, prefix string, node, number int64, 
 	for tries := 0; ; tries++ {
 		kv, err := s.Get(ctx, key)
 		if err == nil && kv.Version < known {
-			err = fmt.Errorf("%w: the key %q has the version %d, and had %d", store.ErrRolledBack, key, kv.Version, known)
+			err = fmt.Errorf("%w: the key %q has the version %d, and had %d", store.ErrRolledBack, key, kv.Version,
+				known)
 		}
 		if err == nil {
 			switch {

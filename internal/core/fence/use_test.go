@@ -224,8 +224,7 @@ func TestTimeOfAReservationIsTakenOnce(t *testing.T) {
 					continue
 				}
 				if s.from.Before(last.to) {
-					t.Errorf("seed %d: %s has %v to %v, and %s has %v to %v", seed, last.by, last.from, last.to, s.by, s.from,
-						s.to)
+					t.Errorf("seed %d: %+v and %+v", seed, last, s)
 				}
 				last = s
 			}

@@ -60,7 +60,8 @@ func Parse(text string) (p Progress, err error) {
 	}
 	for i, n := range []*int64{&p.place, &p.tick, &p.before.place, &p.before.tick} {
 		if *n, err = strconv.ParseInt(fields[i], 10, 64); err != nil || *n < 0 {
-			return Progress{}, fmt.Errorf("the progress of a job is %.100q; want a number in place of %q", text, fields[i])
+			return Progress{}, fmt.Errorf("the progress of a job is %.100q; want a number in place of %q", text,
+				fields[i])
 		}
 	}
 	p.call = fields[4]

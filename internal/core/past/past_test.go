@@ -59,8 +59,10 @@ func TestGive(t *testing.T) {
 		{times: times(70, 5, 75, 9), want: [][2]int64{{70, 0}, {0, 0}, {70, 1}, {0, 1}}, reached: 70, end: 80},
 		{times: times(69), wrong: "times[0] is 2015-01-01T00:00:00.069Z: the job gives IDs from " +
 			"2015-01-01T00:00:00.07Z on; want no earlier time, or another job", reached: 70, end: 80},
-		{times: times(70, 71, 72), wrong: "times[2] is 2015-01-01T00:00:00.072Z: all 4 IDs of this tick are given",
-			reached: 70, end: 80},
+		{
+			times: times(70, 71, 72), wrong: "times[2] is 2015-01-01T00:00:00.072Z: all 4 IDs of this tick are given",
+			reached: 70, end: 80,
+		},
 		{times: times(70, 71, 72, 73, 74, 75, 76), move: true, moved: 5, want: [][2]int64{
 			{70, 2}, {70, 3}, {80, 0}, {80, 1}, {80, 2}, {80, 3}, {90, 0},
 		}, reached: 70, end: 100},
@@ -68,8 +70,10 @@ func TestGive(t *testing.T) {
 		{times: times(85, 70), move: true, moved: 2, want: [][2]int64{{90, 2}, {90, 1}}, reached: 80, end: 100},
 		{times: times(99), want: [][2]int64{{90, 3}}, reached: 90, end: 100},
 		{times: nil, reached: 90, end: 100},
-		{times: times(100, 3600001), wrong: "times[1] is 2015-01-01T01:00:00.001Z, which has not come; want none after",
-			reached: 90, end: 100},
+		{
+			times: times(100, 3600001), wrong: "times[1] is 2015-01-01T01:00:00.001Z, which has not come; want none after",
+			reached: 90, end: 100,
+		},
 		{times: times(-1), wrong: "outside the layout's lifetime", reached: 90, end: 100},
 	} {
 		r.Move = step.move
@@ -173,7 +177,13 @@ func TestHolds(t *testing.T) {
 	for _, c := range []struct {
 		id        firn.ID
 		want, err bool
-	}{{ids[0], true, false}, {ids[1], true, false}, {later[0], false, false}, {strange[0], false, true}, {-1, false, true}} {
+	}{
+		{ids[0], true, false},
+		{ids[1], true, false},
+		{later[0], false, false},
+		{strange[0], false, true},
+		{-1, false, true},
+	} {
 		if got, err := r.Holds(p, c.id); got != c.want || (err != nil) != c.err {
 			t.Errorf("%d: %v, %v", c.id, got, err)
 		}

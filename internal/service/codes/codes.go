@@ -81,8 +81,8 @@ var (
 	Exhausted = add("exhausted", 409, codes.FailedPrecondition, "EXHAUSTED", never,
 		"a counter has fewer numbers left than the call wants, up to its maximum or until its next date")
 	Lost = add("lost", 409, codes.FailedPrecondition, "LOST", never,
-		"the store has lost data, so that numbers could come again; a counter goes on after firn sequencer resume, and "+
-			"firn import with another job")
+		"the store has lost data, so that numbers could come again; a counter goes on after firn sequencer resume, "+
+			"and firn import with another job")
 	NoQuorum = add("no_quorum", 404, codes.FailedPrecondition, "NOQUORUM", never,
 		"only over HTTP: the node was started without --quorum")
 	CrossOrigin = add("cross_origin", 403, codes.PermissionDenied, "CROSSORIGIN", never,
