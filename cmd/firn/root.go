@@ -76,7 +76,7 @@ func (p *program) root(began *bool) *cobra.Command {
 	root.AddGroup(commandGroups...)
 	for group, all := range map[string][]*cobra.Command{
 		"run":    {p.serveCommand(), p.demoCommand(), p.genCommand()},
-		"use":    {p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.benchCommand()},
+		"use":    {p.idCommand(), p.importCommand(), p.decodeCommand(), p.layoutCommand(), p.benchCommand()},
 		"manage": {p.clusterCommand(), p.sequencerCommand(), p.quorumCommand(), p.tokenCommand(), p.sealKeyCommand()},
 		"check":  {p.doctorCommand(), p.healthCommand(), p.journalCommand()},
 		"other":  {p.completionCommand(), p.versionCommand()},

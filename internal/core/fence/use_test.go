@@ -34,8 +34,8 @@ func TestUseTakesTimeOfAReservation(t *testing.T) {
 		var known store.Version
 		for i := range 3 {
 			var before Time
-			next, err := Use(t.Context(), a.client, prefix, 7, 5, known, takes(1500*time.Microsecond, fmt.Sprint("n", i),
-				&before))
+			next, err := Use(t.Context(), a.client, prefix, 7, 5, known,
+				takes(1500*time.Microsecond, fmt.Sprint("n", i), &before))
 			if err != nil || next <= known {
 				t.Fatal(next, err)
 			}
@@ -61,7 +61,9 @@ func TestUseTakesTimeOfAReservation(t *testing.T) {
 			func(t Time) (Time, error) { return Time{t.From.Add(time.Hour), ""}, wrong }); !errors.Is(err, wrong) {
 			t.Errorf("an error of take: %v", err)
 		}
-		for _, left := range []Time{{from.Add(-time.Millisecond), "n"}, {from, "a b"}, {from, strings.Repeat("n", 201)}} {
+		for _, left := range []Time{
+			{from.Add(-time.Millisecond), "n"}, {from, "a b"}, {from, strings.Repeat("n", 201)},
+		} {
 			if _, err := Use(t.Context(), a.client, prefix, 7, 5, known,
 				func(Time) (Time, error) { return left, nil }); err == nil {
 				t.Errorf("%v is left", left)
@@ -167,7 +169,8 @@ func TestTimeOfAReservationIsTakenOnce(t *testing.T) {
 			for range 3 {
 				time.Sleep(d.upTo(time.Minute))
 				number++
-				if _, err := Reserve(t.Context(), operator.client, prefix, []int64{1}, number, time.Time{}); err != nil {
+				_, err := Reserve(t.Context(), operator.client, prefix, []int64{1}, number, time.Time{})
+				if err != nil {
 					t.Fatal(err)
 				}
 				ends, end := context.WithTimeout(ctx, d.upTo(90*time.Second))

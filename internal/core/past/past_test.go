@@ -71,7 +71,8 @@ func TestGive(t *testing.T) {
 		{times: times(99), want: [][2]int64{{90, 3}}, reached: 90, end: 100},
 		{times: nil, reached: 90, end: 100},
 		{
-			times: times(100, 3600001), wrong: "times[1] is 2015-01-01T01:00:00.001Z, which has not come; want none after",
+			times:   times(100, 3600001),
+			wrong:   "times[1] is 2015-01-01T01:00:00.001Z, which has not come; want none after",
 			reached: 90, end: 100,
 		},
 		{times: times(-1), wrong: "outside the layout's lifetime", reached: 90, end: 100},

@@ -66,9 +66,9 @@ func (*ForgottenError) Reason() string { return "lost" }
 // lies in. The job's first call reserves a node ID for it. Nothing but the job's fence says what it has given, so any
 // member may be asked, and several at once.
 //
-// A *past.RefusedError is returned when an instant can have no ID, or After is not of the job, a *RefusedError when there
-// is no node ID for another job, and a *ForgottenError when the store does not know of After.
-// The other errors are those of Reserve; IDs may have been given to nobody then.
+// A *past.RefusedError is returned when an instant can have no ID, or After is not of the job, a *RefusedError when
+// there is no node ID for another job, and a *ForgottenError when the store does not know of After. The other errors are
+// those of Reserve; IDs may have been given to nobody then.
 func (m *Member) GivePast(ctx context.Context, sequencer string, p Past) (PastIDs, error) {
 	q, err := m.latest(ctx, sequencer)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -29,6 +31,10 @@ type Client struct {
 	Sequencer string       // for Fill; empty: the default sequencer
 	After     firn.ID      // IDs of Fill and Texts exceed this one; zero: any
 	Hint      string       // what to do if no server answers; may be empty
+
+	// Owner, if not nil, keeps who sends the node's secret once a server has required it, so that later requests send it
+	// at once.
+	Owner *atomic.Pointer[Client]
 
 	// Showed gets the URL to which the client sent a node's secret. Nil: no call.
 	Showed func(url string)
@@ -93,7 +99,11 @@ func (c Client) miscounts(got, want int) error {
 // it. The caller closes the answer's body. Do returns an error when the server does not answer, and an
 // *AnswerError when it answers with an error.
 func (c Client) Do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	response, err := c.send(ctx, method, path, body)
+	first := c
+	if c.Owner != nil && c.Owner.Load() != nil {
+		first = *c.Owner.Load()
+	}
+	response, err := first.send(ctx, method, path, body)
 	answer, ok := errors.AsType[*AnswerError](err)
 	if c.Token != "" || !ok || answer.Failure.SecretFile == "" {
 		return response, err
@@ -101,6 +111,9 @@ func (c Client) Do(ctx context.Context, method, path string, body []byte) (*http
 	owner, why := c.withSecret(answer.Failure.SecretFile)
 	if why != nil {
 		return nil, fmt.Errorf("%w; that file: %w", err, why)
+	}
+	if c.Owner != nil {
+		c.Owner.Store(&owner)
 	}
 	return owner.send(ctx, method, path, body)
 }
@@ -219,6 +232,12 @@ func (e *AnswerError) Error() string {
 // Is makes an answer with the code "waiting" a peer.ErrWaiting.
 func (e *AnswerError) Is(target error) bool {
 	return target == peer.ErrWaiting && e.Failure.Error.Code == "waiting"
+}
+
+// Passing reports whether the status is one with which a proxy says that there is no server now.
+func (e *AnswerError) Passing() bool {
+	return strings.HasPrefix(e.status, "502 ") || strings.HasPrefix(e.status, "503 ") ||
+		strings.HasPrefix(e.status, "504 ")
 }
 
 // Understand decodes the body of an answer.

@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/service/admit/auth"
+	"github.com/firn-id/firn/internal/service/admit/secretfile"
 )
 
 // An answer that is not from a firn server is an error that says so, never an ID.
@@ -51,5 +56,34 @@ func TestParseURL(t *testing.T) {
 		if got, err := ParseURL(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("ParseURL(%q) = %q, %v; want %q", text, got, err, want)
 		}
+	}
+}
+
+// A client that has found the node's secret sends it at once from then on, until the node has another one.
+func TestKeepsTheSecret(t *testing.T) {
+	first, second := auth.NewSecret().Token(), auth.NewSecret().Token()
+	path, secret := filepath.Join(t.TempDir(), "secret"), ""
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		if sent[len(sent)-1] != secret {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error":{"code":"unauthenticated","message":"no"},"secret_file":%q}`, path)
+			return
+		}
+		fmt.Fprint(w, "{}")
+	}))
+	defer server.Close()
+	keeps := Client{Base: server.URL, HTTP: http.DefaultClient, Owner: new(atomic.Pointer[Client])}
+	for _, secret = range []string{first, first, second} {
+		if err := secretfile.Write(path, secret, []string{server.Listener.Addr().String()}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keeps.Call(t.Context(), http.MethodPost, "/", nil, &struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"", first, first, first, second}; !slices.Equal(sent, want) {
+		t.Errorf("it sends %q, want %q", sent, want)
 	}
 }
