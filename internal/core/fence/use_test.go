@@ -246,9 +246,12 @@ func TestUseTriesAgain(t *testing.T) {
 			if _, err := Reserve(t.Context(), a.client, prefix, []int64{7}, 5, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
-			calls := 0
-			a.client.Inject(func(memstore.Call) memstore.Fault {
-				if calls++; calls > 4 {
+			writes := 0
+			a.client.Inject(func(c memstore.Call) memstore.Fault {
+				if c.Txn.Then == nil {
+					return memstore.Fault{}
+				}
+				if writes++; writes > 4 {
 					return memstore.Fault{}
 				}
 				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}

@@ -22,6 +22,7 @@ import (
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/service/calls"
+	"github.com/firn-id/firn/internal/service/codes"
 )
 
 // rowsOf returns random times in a few ticks, at most as many in each as a node ID has IDs, and their CSV.
@@ -371,6 +372,22 @@ func TestProgressBelongsToOneImport(t *testing.T) {
 }
 
 // A server that does not keep its word does not get its IDs into the output.
+func TestAStoreThatWasSetBackIsNoticed(t *testing.T) {
+	f := newFake(t, tiny)
+	f.lose = func(call int) fault {
+		if call == 4 {
+			clear(f.jobs)
+		}
+		return works
+	}
+	_, input := rowsOf(40, 8)
+	_, err := run(t, f.prepared(""), input)
+	refused, ok := errors.AsType[*remote.AnswerError](err)
+	if !ok || refused.Failure.Error.Code != codes.Lost {
+		t.Errorf("%v after %d calls", err, f.calls)
+	}
+}
+
 func TestRefusesWrongIDs(t *testing.T) {
 	for name, change := range map[string]func(ids []firn.ID) []firn.ID{
 		"gives 1 IDs, not 2":       func(ids []firn.ID) []firn.ID { return ids[:1] },

@@ -86,7 +86,7 @@ func TestTextsThatAreNoTimes(t *testing.T) {
 // Package time reads the same, in all zones.
 func TestTimesAsPackageTime(t *testing.T) {
 	zones := []*time.Location{time.UTC, zone(t, "Europe/Berlin"), zone(t, "Pacific/Apia"), zone(t, "America/St_Johns")}
-	for range 200_000 {
+	for range 20_000 {
 		z := zones[rand.IntN(len(zones))]
 		at := time.Unix(rand.Int64N(8e9)-4e9, rand.Int64N(1e9)).In(z)
 		for _, format := range []string{

@@ -51,7 +51,7 @@ func run(only string, part, atOnce int) error {
 	}
 	var all sync.WaitGroup
 	mutants := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
-		compared)
+		compared, imports)
 	results := make([]error, len(mutants))
 	free := make(chan struct{}, atOnce)
 	for i, m := range mutants {

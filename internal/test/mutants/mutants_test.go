@@ -23,7 +23,7 @@ import (
 func TestEveryMutantCompiles(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", ".."))
 	all := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
-		compared)
+		compared, imports)
 	c := newChecker(t, all)
 	for _, m := range all {
 		text, err := overlay.Edit(m.file, m.old, m.change)
