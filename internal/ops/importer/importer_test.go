@@ -86,19 +86,19 @@ func TestEachRowGetsAnIDOfItsTime(t *testing.T) {
 	}
 }
 
-func TestAMillionRowsInLittleMemory(t *testing.T) {
+func TestManyRowsInLittleMemory(t *testing.T) {
 	l := firn.Default
 	l.Epoch = epoch
 	f := newFake(t, l)
 	i := f.prepared("")
-	i.memory, i.batch = 10_000, 20_000
-	times, input := rowsOf(1_000_000, 3)
+	i.memory, i.batch = 2_000, 4_000
+	times, input := rowsOf(200_000, 3)
 	output, err := run(t, i, input)
 	if err != nil {
 		t.Fatal(err)
 	}
 	owners{}.check(t, l, times, output)
-	if r := i.Result(); r.Rows != 1e6 || r.New != 1e6 || r.Moved != 0 || r.Node != l.NodeIDs()-1 || r.Job == "" {
+	if r := i.Result(); r.Rows != 2e5 || r.New != 2e5 || r.Moved != 0 || r.Node != l.NodeIDs()-1 || r.Job == "" {
 		t.Errorf("the result is %+v", r)
 	}
 }
