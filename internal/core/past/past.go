@@ -119,8 +119,9 @@ func refuse(format string, values ...any) error {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // Give returns an ID for each instant, in their order, and the progress after them: each has the tick that its instant
-// lies in, or a later one as Move says. If the call is the one that has led to the progress, then the IDs are those that
-// it got. Moved is how many have a later tick. A *RefusedError is returned when an instant gets no ID; then none does.
+// lies in, or a later one as Move says. If the call is the one that has led to the progress, then the IDs are those
+// that it got. Moved is how many have a later tick. A *RefusedError is returned when an instant gets no ID; then none
+// does.
 func (r Rule) Give(p Progress, times []time.Time, call string) (after Progress, ids []firn.ID, moved int, err error) {
 	if call != "" && call == p.call {
 		_, ids, moved, err = r.Give(Progress{spot: p.before}, times, "")

@@ -67,8 +67,8 @@ func (*ForgottenError) Reason() string { return "lost" }
 // member may be asked, and several at once.
 //
 // A *past.RefusedError is returned when an instant can have no ID, or After is not of the job, a *RefusedError when
-// there is no node ID for another job, and a *ForgottenError when the store does not know of After. The other errors are
-// those of Reserve; IDs may have been given to nobody then.
+// there is no node ID for another job, and a *ForgottenError when the store does not know of After. The other errors
+// are those of Reserve; IDs may have been given to nobody then.
 func (m *Member) GivePast(ctx context.Context, sequencer string, p Past) (PastIDs, error) {
 	q, err := m.latest(ctx, sequencer)
 	if err != nil {
@@ -112,8 +112,8 @@ func (m *Member) beginJob(ctx context.Context, name string, q cluster.Sequencer,
 	}
 	c := cluster.Reserve{Sequencer: name, Created: q.Created(), Reserving: cluster.Reserving{For: jobs + job}}
 	if begun >= MostJobs {
-		return nil, &RefusedError{c, fmt.Sprintf("%d jobs have begun; want at most %d at once: end one, or release what "+
-			"is reserved for one that is over", begun, MostJobs)}
+		return nil, &RefusedError{c, fmt.Sprintf("%d jobs have begun; want at most %d at once: end one, or release "+
+			"what is reserved for one that is over", begun, MostJobs)}
 	}
 	owners, err := m.Owners(ctx, name)
 	if err != nil {
@@ -136,7 +136,9 @@ func freest(q cluster.Sequencer, owners []fence.Owner) (node int64, ok bool) {
 		if !q.Unused(n) {
 			continue
 		}
-		i, used := slices.BinarySearchFunc(owners, n, func(o fence.Owner, n int64) int { return cmp.Compare(o.Node, n) })
+		i, used := slices.BinarySearchFunc(owners, n, func(o fence.Owner, n int64) int {
+			return cmp.Compare(o.Node, n)
+		})
 		if !used {
 			return n, true
 		}

@@ -152,9 +152,13 @@ func (f *fake) prepared(progress string) *Import {
 	return i
 }
 
-// run runs an Import to its end.
-func run(t *testing.T, i *Import, input string) (output string, err error) {
+// run runs an Import to its end. No call is under way after it.
+func (f *fake) run(t *testing.T, i *Import, input string) (output string, err error) {
 	t.Helper()
+	defer func() { // whoever has lost an answer is here first
+		f.mu.Lock()
+		f.mu.Unlock() //nolint:staticcheck // it waits
+	}()
 	t.Setenv("TMPDIR", t.TempDir())
 	defer i.Close()
 	if err := i.Open(t.Context()); err != nil {

@@ -77,11 +77,11 @@ func (i *Import) Open(ctx context.Context) (err error) {
 	}
 	switch d := s.Definition; {
 	case d.Kind == cluster.Counter:
-		return fmt.Errorf("the sequencer %q is a counter, whose numbers have no time that rows could have; want one of "+
-			"snowflakes", i.Sequencer)
+		return fmt.Errorf("the sequencer %q is a counter, whose numbers have no time that rows could have; want one "+
+			"of snowflakes", i.Sequencer)
 	case d.Claimed():
-		return fmt.Errorf("the sequencer %q is in strict order, in which an earlier time can have no ID any more; want "+
-			"one of snowflakes", i.Sequencer)
+		return fmt.Errorf("the sequencer %q is in strict order, in which an earlier time can have no ID any more; "+
+			"want one of snowflakes", i.Sequencer)
 	}
 	i.known = idtext.Of(i.Sequencer, s.Definition, nil)
 	i.layout = i.known.Layout
@@ -218,8 +218,8 @@ func (i *Import) fits() error {
 	if ticks > 1 {
 		others = fmt.Sprintf(" (so it is with %s)", console.Plural(ticks-1, "other time"))
 	}
-	return fmt.Errorf("%d rows are of %s, and a node ID has %d IDs for each %v%s; no ID was made: want --if-full next, "+
-		"which gives some a later time, or a sequencer with more bits for the sequence",
+	return fmt.Errorf("%d rows are of %s, and a node ID has %d IDs for each %v%s; no ID was made: want --if-full "+
+		"next, which gives some a later time, or a sequencer with more bits for the sequence",
 		most, stamp(i.layout.TickStart(worst)), i.perTick(), i.layout.Tick, others)
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/firn-id/firn/internal/base/packed"
 )
 
-// The file of progress begins with a head, of one line. A record for each call follows, in the order of the rows' times:
-// the number of IDs, a checksum, and the IDs. One without IDs says that the job has ended. A record is on the disk before
-// the next call begins, so only the last one can be torn.
+// The file of progress begins with a head, of one line. A record for each call follows, in the order of the rows'
+// times: the number of IDs, a checksum, and the IDs. One without IDs says that the job has ended. A record is on the
+// disk before the next call begins, so only the last one can be torn.
 const (
 	headSize   = 1024
 	headBegins = "firn import 1 "

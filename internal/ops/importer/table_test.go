@@ -30,7 +30,7 @@ func cells(input, column string) (header bool, all []string, lines []int, err er
 		case err != nil:
 			return header, all, lines, err
 		default:
-			all = append(all, string(cell))
+			all = append(all, cell)
 		}
 		lines = append(lines, line)
 	}
@@ -74,12 +74,12 @@ func TestTable(t *testing.T) {
 		{"\"20\"x,1\n", "", false, `! extraneous or missing " in quoted-field|`, []int{1}},
 	} {
 		header, all, lines, err := cells(tt.input, tt.column)
-		got := ""
+		var got strings.Builder
 		for _, c := range all {
-			got += c + "|"
+			got.WriteString(c + "|")
 		}
-		if err != nil || header != tt.header || got != tt.want || !slices.Equal(lines, tt.lines) {
-			t.Errorf("%.80q: %v, %q at %v, %v", tt.input, header, got, lines, err)
+		if err != nil || header != tt.header || got.String() != tt.want || !slices.Equal(lines, tt.lines) {
+			t.Errorf("%.80q: %v, %q at %v, %v", tt.input, header, got.String(), lines, err)
 		}
 	}
 }

@@ -19,8 +19,8 @@ var (
 	errSkipped = errors.New("the clocks went forward; want another --zone, or times that name theirs")
 )
 
-// read reads a time: RFC 3339, the same with a space, or without a zone, or with one in hours; a date; or a whole number
-// of milliseconds since 1970.
+// read reads a time: RFC 3339, the same with a space, or without a zone, or with one in hours; a date; or a whole
+// number of milliseconds since 1970.
 func (c clock) read(cell string) (time.Time, error) {
 	t, err := c.parse(cell)
 	switch {
@@ -83,8 +83,8 @@ func formOf(text string) (form string, hasZone bool) {
 	return form + "Z07", true
 }
 
-// local returns the time at which clocks of the zone show so many seconds since 1970, the first one if there are two. It
-// returns errSkipped if there is none.
+// local returns the time at which clocks of the zone show so many seconds since 1970, the first one if there are two.
+// It returns errSkipped if there is none.
 func (c clock) local(seconds, nanos int64) (time.Time, error) {
 	if c.zone == time.UTC {
 		return time.Unix(seconds, nanos), nil

@@ -32,8 +32,8 @@ type Client struct {
 	After     firn.ID      // IDs of Fill and Texts exceed this one; zero: any
 	Hint      string       // what to do if no server answers; may be empty
 
-	// Owner, if not nil, keeps who sends the node's secret once a server has required it, so that later requests send it
-	// at once.
+	// Owner, if not nil, keeps who sends the node's secret once a server has required it, so that later requests send
+	// it at once.
 	Owner *atomic.Pointer[Client]
 
 	// Showed gets the URL to which the client sent a node's secret. Nil: no call.

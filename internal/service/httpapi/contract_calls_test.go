@@ -424,8 +424,8 @@ var badCalls = []anExchange{
 	{target: "POST " + ordersPath + "/reserve", body: aReserve, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/past", body: aPast, status: 404, code: "unknown_sequencer"},
 	{
-		target: "POST /api/v1/sequencers/default/past", body: `{"job":"x","times":["1969-01-01T00:00:00Z"]}`, status: 409,
-		code: "refused",
+		target: "POST /api/v1/sequencers/default/past", body: `{"job":"x","times":["1969-01-01T00:00:00Z"]}`,
+		status: 409, code: "refused",
 	},
 	{target: "POST /api/v1/sequencers/default/past", body: `{"job":"y","after":"7"}`, status: 409, code: "lost"},
 	{

@@ -8,8 +8,8 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 )
 
-// giveLate gives IDs to instants of the past, for a job of which all machines know. Where another call of it is further,
-// it is refused, and ends the job.
+// giveLate gives IDs to instants of the past, for a job of which all machines know. Where another call of it is
+// further, it is refused, and ends the job.
 func (v verb) giveLate(ctx context.Context) error {
 	w, m := v.world, v.process.member
 	q, err := m.Lookup(ctx, v.Sequencer)
