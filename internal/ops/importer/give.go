@@ -193,7 +193,8 @@ func (w *walk) check(tick int64, id firn.ID) error {
 	moved := parts.Tick != tick
 	if moved && !w.Next || parts.Tick < tick || made <= w.last {
 		return fmt.Errorf("the server %s gives the ID %d, of %s, for %s; want one of that time, and greater than "+
-			"those before it", w.Client.Base, id, stamp(w.layout.TickStart(parts.Tick)), stamp(w.layout.TickStart(tick)))
+			"those before it",
+			w.Client.Base, id, stamp(w.layout.TickStart(parts.Tick)), stamp(w.layout.TickStart(tick)))
 	}
 	if w.last = made; moved {
 		w.moved++
