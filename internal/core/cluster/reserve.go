@@ -80,10 +80,11 @@ func (s Sequencer) ReservedFor(node int64) *Reservation {
 	return nil
 }
 
-// Unused reports whether no member has a node ID, and nothing else either.
+// Unused reports whether no member has a node ID, and nothing else either: it may be one for Later.
 func (s Sequencer) Unused(node int64) bool {
 	_, held := s.nodes.get(node)
-	return s.NodeIDs().Holds(node) && !held && s.ReservedFor(node) == nil
+	r := s.ReservedFor(node)
+	return s.NodeIDs().Holds(node) && !held && (r == nil || r.For == Later)
 }
 
 // Reserved returns how many node IDs are reserved.

@@ -100,6 +100,26 @@ func TestPastIDs(t *testing.T) {
 	})
 }
 
+// A job gets a node ID for later where the others were used.
+func TestPastTakesWhatIsForLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		q, err := a.mem.Load().latest(t.Context(), DefaultSequencer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := cluster.Reserving{For: cluster.Later, Count: q.Free() - 1}
+		if _, _, err := a.mem.Load().Reserve(t.Context(), DefaultSequencer, later); err != nil {
+			t.Fatal(err)
+		}
+		x := a.past(t, Past{Job: "x", Times: instants(1000), End: true})
+		if y := a.past(t, Past{Job: "y", Times: instants(5)}); y.Node == x.Node {
+			t.Errorf("both jobs have the node ID %d", x.Node)
+		}
+	})
+}
+
 func TestJobsAreFew(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")

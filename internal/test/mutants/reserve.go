@@ -199,4 +199,9 @@ var reservations = []mutant{
 		"if p.After != 0 {", "if p.After < 0 {",
 		"./internal/core/peer", ofThePast,
 	},
+	{
+		"a job takes a node ID that was used where there are others", "internal/core/cluster/reserve.go",
+		"(r == nil || r.For == Later)", "r == nil",
+		"./internal/core/peer", ofLater,
+	},
 }
