@@ -32,14 +32,18 @@ func (e *HeldError) Error() string {
 }
 
 // ClockBehindError is returned when a node ID is free, but its floor lies further ahead of the clock than
-// MaxWait: the clock is wrong, or an earlier owner's was.
+// MaxWait: the clock is wrong, or an earlier owner's was, or it is reserved.
 type ClockBehindError struct {
-	Node    int64
-	Behind  time.Duration // how far the clock is behind the floor
-	MaxWait time.Duration
+	Node     int64
+	Behind   time.Duration // how far the clock is behind the floor
+	MaxWait  time.Duration
+	Reserved bool
 }
 
 func (e *ClockBehindError) Error() string {
+	if e.Reserved {
+		return fmt.Sprintf("the node ID %d is reserved", e.Node)
+	}
 	if e.Behind >= unreadable {
 		return fmt.Sprintf("the horizon of node ID %d can't be read, so nobody may use the node ID", e.Node)
 	}

@@ -23,7 +23,7 @@ const (
 	endOfTime      = int64(253402300799999) // 9999-12-31: later ones can't be read, see Owner
 )
 
-// ErrSuperseded is returned by Reserve when a later reservation has the node ID.
+// ErrSuperseded is returned by Reserve and FreeLeft when a later reservation has the node ID.
 var ErrSuperseded = errors.New("the node ID is reserved again")
 
 // Reserve takes node IDs from their owners, and from earlier reservations, and keeps them from all later owners. It
@@ -81,6 +81,34 @@ func FreeAll(ctx context.Context, s store.Store, prefix string, guards ...store.
 		floor, _, _, reserved := reservation(v)
 		return floor, fresh.Text(), reserved, nil
 	}, guards...)
+}
+
+// FreeLeft ends the reservation of a node ID as if nothing had been used of it, if it has a number up to this one. It
+// is for one that was released before: a Reserve can come too late, and end before it sees that. Sure is called before
+// anything changes, and FreeLeft returns its error. ErrSuperseded is returned when the number is greater, and
+// store.ErrConflict when the node ID has changed meanwhile, or a guard no longer holds. The other errors are of the
+// store, or that of ctx.
+func FreeLeft(ctx context.Context, s store.Store, prefix string, node, number int64, sure func() error,
+	guards ...store.Condition,
+) error {
+	kv, err := s.Get(ctx, reportedKey(prefix, node))
+	if err != nil {
+		return err
+	}
+	floor, by, _, reserved, err := reservationIn(kv)
+	switch {
+	case err != nil || !reserved:
+		return err
+	case by > number:
+		return ErrSuperseded
+	}
+	if err := sure(); err != nil {
+		return err
+	}
+	t := store.Txn{If: append(slices.Clone(guards), store.Condition{Key: kv.Key, Version: kv.Version})}
+	t.Then = []store.Op{store.Put(kv.Key, reportedValue(floor, fresh.Text(), fresh.Text()))}
+	_, err = s.Commit(ctx, t)
+	return err
 }
 
 // atOnce is how many node IDs rewrite puts in one transaction, with two operations for each.
@@ -150,6 +178,16 @@ func reservedBy(number, floor int64, note string) string {
 		by += "!" + note
 	}
 	return by
+}
+
+// reservationIn returns the reservation that a key holds, as reservation does.
+func reservationIn(kv store.KV) (floor, number int64, note string, ok bool, err error) {
+	var v View
+	if err := v.put("", store.KV{Key: reportedKeys, Value: kv.Value}, "", nil); err != nil {
+		return 0, 0, "", false, err
+	}
+	floor, number, note, ok = reservation(v)
+	return floor, number, note, ok, nil
 }
 
 // reservation returns the number of the reservation that has a node ID, if one has, where the time begins that nobody

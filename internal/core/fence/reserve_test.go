@@ -306,3 +306,51 @@ func TestFreeEndsWhatIsUnderWay(t *testing.T) {
 		}
 	})
 }
+
+// What is left of a reservation is ended only if it is certain that it was released, and goes on where it was used.
+func TestFreeLeft(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, yes := p.party("a"), func() error { return nil }
+		begins := time.Now().Add(time.Hour)
+		if _, err := Reserve(t.Context(), a.client, prefix, []int64{7}, 5, begins); err != nil {
+			t.Fatal(err)
+		}
+		var before Time
+		if _, err := Use(t.Context(), a.client, prefix, 7, 5, 0, takes(time.Second, "n", &before)); err != nil {
+			t.Fatal(err)
+		}
+		no := errors.New("the store has lost data")
+		free := func(number int64, sure func() error) error {
+			return FreeLeft(t.Context(), a.client, prefix, 7, number, sure)
+		}
+		again := func() error {
+			_, err := Reserve(t.Context(), a.client, prefix, []int64{7}, 6, time.Time{})
+			return err
+		}
+		for _, tt := range []struct {
+			number int64
+			sure   func() error
+			want   error
+		}{
+			{4, yes, ErrSuperseded},
+			{5, func() error { return no }, no},
+			{5, again, store.ErrConflict},
+			{5, yes, ErrSuperseded},
+		} {
+			if err := free(tt.number, tt.sure); !errors.Is(err, tt.want) {
+				t.Errorf("up to %d: %v; want %v", tt.number, err, tt.want)
+			}
+			if owners, err := Owners(t.Context(), a.client, prefix); err != nil || !owners[0].Reserved {
+				t.Fatalf("up to %d: %+v, %v", tt.number, owners, err)
+			}
+		}
+		if err := free(6, yes); err != nil {
+			t.Fatal(err)
+		}
+		owners, err := Owners(t.Context(), a.client, prefix)
+		want := []Owner{{Node: 7, Horizon: begins.Add(time.Second)}}
+		if err != nil || !reflect.DeepEqual(owners, want) {
+			t.Errorf("owners: %+v, %v; want %+v", owners, err, want)
+		}
+	})
+}

@@ -61,7 +61,8 @@ func (t table) free(prefix string, node, now int64, maxWait time.Duration) (View
 	case v.Live != 0:
 		return View{}, &HeldError{Node: node, Live: liveKey(prefix, node), by: v.LiveBy}
 	case millis(v.Horizon-now) > maxWait:
-		return View{}, &ClockBehindError{Node: node, Behind: millis(v.Horizon - now), MaxWait: maxWait}
+		_, _, _, reserved := reservation(v)
+		return View{}, &ClockBehindError{node, millis(v.Horizon - now), maxWait, reserved}
 	}
 	return v, nil
 }

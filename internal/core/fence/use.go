@@ -81,11 +81,10 @@ func use(kv store.KV, number int64, take func(Time) (Time, error), guards []stor
 	if kv.Version == 0 {
 		return t, ErrNotReserved
 	}
-	var v View
-	if err := v.put("", store.KV{Key: reportedKeys, Value: kv.Value}, "", nil); err != nil {
+	floor, by, note, ok, err := reservationIn(kv)
+	if err != nil {
 		return t, err
 	}
-	floor, by, note, ok := reservation(v)
 	if !ok || by != number {
 		return t, ErrNotReserved
 	}

@@ -279,6 +279,8 @@ func (l *lane) claim(ctx context.Context) error {
 		if l.step(attachment.HeldByOther{}); l.current().state != before {
 			return nil // ended by this member
 		}
+	case errors.As(err, &behind) && behind.Reserved:
+		return l.freeLeft(ctx, err)
 	case errors.As(err, &behind):
 		if l.step(attachment.ClockBehind{}).Kind == attachment.Decline {
 			return l.decline(ctx)

@@ -502,53 +502,58 @@ func TestAReservationThatIsReleasedMeanwhile(t *testing.T) {
 }
 
 // A fence that was written after its reservation was released, by a member that then ended, keeps nobody from using the
-// name again once the sequencer is destroyed.
+// node ID, or the name again once the sequencer is destroyed.
 func TestAnAbandonedFenceIsEnded(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a"), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
-		d := cluster.Define(layout)
-		if _, err := a.mem.Load().Create(t.Context(), "orders", d); err != nil {
-			t.Fatal(err)
-		}
-		ctx, ends := context.WithCancel(t.Context())
-		defer ends()
-		released := false
-		b.client.Inject(func(c memstore.Call) memstore.Fault {
-			switch {
-			case c.Op == memstore.List && c.Key == fencePrefix("orders") && !released:
-				released = true // before it looks at the fence
-				if err := a.mem.Load().Release(t.Context(), "orders", "x", time.Time{}); err != nil {
-					t.Error(err)
-				}
-			case len(c.Txn.Then) == 1 && bytes.Contains(c.Txn.Then[0].Value, []byte("reserved-")):
-				ends() // it does not read the log again
-				return memstore.Fault{Outcome: memstore.FailAfter}
+	for _, destroyed := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, w *world) {
+			a, b := w.start("a"), w.start("b")
+			a.ready(time.Second)
+			b.ready(time.Second)
+			d := cluster.Define(layout)
+			d.Nodes = 1
+			if _, err := a.mem.Load().Create(t.Context(), "orders", d); err != nil {
+				t.Fatal(err)
 			}
-			return memstore.Fault{}
+			ctx, ends := context.WithCancel(t.Context())
+			defer ends()
+			released := false
+			b.client.Inject(func(c memstore.Call) memstore.Fault {
+				switch {
+				case c.Op == memstore.List && c.Key == fencePrefix("orders") && !released:
+					released = true // before it looks at the fence
+					if err := a.mem.Load().Release(t.Context(), "orders", "x", time.Time{}); err != nil {
+						t.Error(err)
+					}
+				case len(c.Txn.Then) == 1 && bytes.Contains(c.Txn.Then[0].Value, []byte("reserved-")):
+					ends() // it does not read the log again
+					return memstore.Fault{Outcome: memstore.FailAfter}
+				}
+				return memstore.Fault{}
+			})
+			if _, _, err := b.mem.Load().Reserve(ctx, "orders", cluster.Reserving{For: "x", Count: 1}); err == nil {
+				t.Fatal("reserved, though it was released")
+			}
+			m := a.mem.Load()
+			owners, err := m.Owners(t.Context(), "orders")
+			if err != nil || !slices.ContainsFunc(owners, func(o Owner) bool { return o.Reserved }) {
+				t.Fatalf("no fence was abandoned: %+v, %v", owners, err)
+			}
+			if destroyed {
+				if err := m.Destroy(t.Context(), "orders"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			s, err := m.EnsureSequencer(ctx, "orders", d)
+			if err == nil {
+				_, err = s.Next(ctx)
+			}
+			if err != nil {
+				t.Errorf("destroyed: %v; the node ID is not used again: %v", destroyed, err)
+			}
 		})
-		if _, _, err := b.mem.Load().Reserve(ctx, "orders", cluster.Reserving{For: "x", Count: 1}); err == nil {
-			t.Fatal("reserved, though it was released")
-		}
-		m := a.mem.Load()
-		owners, err := m.Owners(t.Context(), "orders")
-		if err != nil || !slices.ContainsFunc(owners, func(o Owner) bool { return o.Reserved }) {
-			t.Fatalf("no fence was abandoned: %+v, %v", owners, err)
-		}
-		if err := m.Destroy(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		s, err := m.EnsureSequencer(ctx, "orders", d)
-		if err == nil {
-			_, err = s.Next(ctx)
-		}
-		if err != nil {
-			t.Errorf("the name is not used again: %v", err)
-		}
-	})
+	}
 }
 
 // Of scattered IDs the greatest says nothing about when it was made.

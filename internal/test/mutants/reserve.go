@@ -204,4 +204,25 @@ var reservations = []mutant{
 		"(r == nil || r.For == Later)", "r == nil",
 		"./internal/core/peer", ofLater,
 	},
+	{
+		"a node ID that may be reserved is freed", "internal/core/fence/reserve.go",
+		"case by > number:\n		return ErrSuperseded",
+		"case by > number && floor < 0:\n		return ErrSuperseded",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a node ID is freed by a log that the store no longer has", "internal/core/fence/reserve.go",
+		"if err := sure(); err != nil {", "if err := sure(); err != nil && false {",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"what is left is freed from the beginning", "internal/core/fence/reserve.go",
+		"reportedValue(floor, fresh.Text(), fresh.Text())", "reportedValue(0*floor, fresh.Text(), fresh.Text())",
+		"./internal/core/fence", ofReservations,
+	},
+	{
+		"a member waits for a reservation that is over", "internal/core/peer/lane.go",
+		"return l.freeLeft(ctx, err)", "return err",
+		"./internal/core/peer", "AbandonedFence",
+	},
 }
