@@ -23,7 +23,7 @@ const (
 	endOfTime      = int64(253402300799999) // 9999-12-31: later ones can't be read, see Owner
 )
 
-// ErrSuperseded is returned by Reserve and FreeLeft when a later reservation has the node ID.
+// ErrSuperseded is returned by Reserve when a later reservation has the node ID.
 var ErrSuperseded = errors.New("the node ID is reserved again")
 
 // Reserve takes node IDs from their owners, and from earlier reservations, and keeps them from all later owners. It
@@ -83,24 +83,20 @@ func FreeAll(ctx context.Context, s store.Store, prefix string, guards ...store.
 	}, guards...)
 }
 
-// FreeLeft ends the reservation of a node ID as if nothing had been used of it, if it has a number up to this one. It
-// is for one that was released before: a Reserve can come too late, and end before it sees that. Sure is called before
-// anything changes, and FreeLeft returns its error. ErrSuperseded is returned when the number is greater, and
-// store.ErrConflict when the node ID has changed meanwhile, or a guard no longer holds. The other errors are of the
-// store, or that of ctx.
-func FreeLeft(ctx context.Context, s store.Store, prefix string, node, number int64, sure func() error,
+// FreeLeft ends the reservation of a node ID as if nothing had been used of it. It is for one that was released before:
+// a Reserve can come too late, and end before it sees that. Sure is called between reading the reservation and ending
+// it, and FreeLeft returns its error. Store.ErrConflict is returned when the node ID has changed meanwhile, or a guard
+// no longer holds. The other errors are of the store, or that of ctx.
+func FreeLeft(ctx context.Context, s store.Store, prefix string, node int64, sure func() error,
 	guards ...store.Condition,
 ) error {
 	kv, err := s.Get(ctx, reportedKey(prefix, node))
 	if err != nil {
 		return err
 	}
-	floor, by, _, reserved, err := reservationIn(kv)
-	switch {
-	case err != nil || !reserved:
+	floor, _, _, reserved, err := reservationIn(kv)
+	if err != nil || !reserved {
 		return err
-	case by > number:
-		return ErrSuperseded
 	}
 	if err := sure(); err != nil {
 		return err

@@ -320,31 +320,23 @@ func TestFreeLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		no := errors.New("the store has lost data")
-		free := func(number int64, sure func() error) error {
-			return FreeLeft(t.Context(), a.client, prefix, 7, number, sure)
-		}
+		free := func(sure func() error) error { return FreeLeft(t.Context(), a.client, prefix, 7, sure) }
 		again := func() error {
 			_, err := Reserve(t.Context(), a.client, prefix, []int64{7}, 6, time.Time{})
 			return err
 		}
 		for _, tt := range []struct {
-			number int64
-			sure   func() error
-			want   error
-		}{
-			{4, yes, ErrSuperseded},
-			{5, func() error { return no }, no},
-			{5, again, store.ErrConflict},
-			{5, yes, ErrSuperseded},
-		} {
-			if err := free(tt.number, tt.sure); !errors.Is(err, tt.want) {
-				t.Errorf("up to %d: %v; want %v", tt.number, err, tt.want)
+			sure func() error
+			want error
+		}{{func() error { return no }, no}, {again, store.ErrConflict}} {
+			if err := free(tt.sure); !errors.Is(err, tt.want) {
+				t.Errorf("%v; want %v", err, tt.want)
 			}
 			if owners, err := Owners(t.Context(), a.client, prefix); err != nil || !owners[0].Reserved {
-				t.Fatalf("up to %d: %+v, %v", tt.number, owners, err)
+				t.Fatalf("%+v, %v", owners, err)
 			}
 		}
-		if err := free(6, yes); err != nil {
+		if err := free(yes); err != nil {
 			t.Fatal(err)
 		}
 		owners, err := Owners(t.Context(), a.client, prefix)

@@ -113,15 +113,22 @@ func (m *Member) free(ctx context.Context, name string, r *cluster.Reservation, 
 	return fence.Free(ctx, m.store, fencePrefix(name), r.Nodes, r.Since, used)
 }
 
-// freeLeft ends the reservation of the granted node ID: as the log has it, that was released before the grant. A store
-// that was set back may have another log, with another reservation. It returns why if the grant is over.
+// freeLeft ends the reservation of the granted node ID, which it found before it read the log to its end: if that still
+// grants the node ID, then the reservation was released before. It returns why if the grant is over.
 func (l *lane) freeLeft(ctx context.Context, why error) error {
-	losses, v := l.m.losses.Load(), l.m.Value()
-	if q, _ := v.Sequencer(l.name); !slices.Contains(q.Held(l.looked.incarnation.id), l.looked.node) {
-		return why
-	}
-	return fence.FreeLeft(ctx, l.m.store, fencePrefix(l.name), l.looked.node, v.Position(),
-		func() error { return l.m.keepsAll(ctx, losses) }, l.guard)
+	ctx, cancel := context.WithTimeout(ctx, l.m.options.Window/3)
+	defer cancel()
+	losses := l.m.losses.Load()
+	return fence.FreeLeft(ctx, l.m.store, fencePrefix(l.name), l.looked.node, func() error {
+		v, err := l.m.catchUp(ctx)
+		if err == nil {
+			err = l.m.keepsAll(ctx, losses) // a store that was set back may have another log
+		}
+		if q, _ := v.Sequencer(l.name); err == nil && !slices.Contains(q.Held(l.looked.incarnation.id), l.looked.node) {
+			err = why
+		}
+		return err
+	}, l.guard)
 }
 
 // mostAhead is how far ahead of this member's clock a reservation may end: nobody can use the node IDs until then.

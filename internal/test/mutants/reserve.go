@@ -205,9 +205,8 @@ var reservations = []mutant{
 		"./internal/core/peer", ofLater,
 	},
 	{
-		"a node ID that may be reserved is freed", "internal/core/fence/reserve.go",
-		"case by > number:\n		return ErrSuperseded",
-		"case by > number && floor < 0:\n		return ErrSuperseded",
+		"a node ID that was reserved again is freed", "internal/core/fence/reserve.go",
+		"append(slices.Clone(guards), store.Condition{Key: kv.Key, Version: kv.Version})", "slices.Clone(guards)",
 		"./internal/core/fence", ofReservations,
 	},
 	{
