@@ -44,14 +44,19 @@ func main() {
 // parts is how many parts the mutants have, see -part. Each has some of every file.
 const parts = 3
 
+// every returns all mutants.
+func every() []mutant {
+	return slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
+		compared, imports)
+}
+
 func run(only string, part, atOnce int) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup
-	mutants := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
-		compared, imports)
+	mutants := every()
 	results := make([]error, len(mutants))
 	free := make(chan struct{}, atOnce)
 	for i, m := range mutants {

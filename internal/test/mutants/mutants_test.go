@@ -22,8 +22,7 @@ import (
 // Every fault has its place in the code, and compiles. This takes seconds; running all mutants takes minutes.
 func TestEveryMutantCompiles(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", ".."))
-	all := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
-		compared, imports)
+	all := every()
 	c := newChecker(t, all)
 	for _, m := range all {
 		text, err := overlay.Edit(m.file, m.old, m.change)
