@@ -131,6 +131,7 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 	if _, err := client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return err
 	}
+	d.status = s
 	d.sequencer, d.name, d.never = idtext.Of(name, s.Definition, nil), name, map[int64]bool{}
 	d.open = func(text, query string) (parts calls.Parts, err error) {
 		_, err = client.Call(c.Context(), http.MethodGet,
@@ -146,6 +147,7 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 // decoder prints one ID after the other.
 type decoder struct {
 	*program
+	status    calls.StatusSequencer // of the server, if one was asked
 	sequencer idtext.Sequencer
 	as        *idtext.Form                                  // the form of all IDs; nil: it is recognised
 	open      func(text, query string) (calls.Parts, error) // asks a server about an ID; nil: none is known

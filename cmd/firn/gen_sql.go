@@ -45,6 +45,12 @@ from there, and so they do in the next tick when a tick has no more. A copy of
 the database that accepts writes needs another --node; so does a promoted
 replica while the old primary may still make IDs.
 
+With --next gen sql prints such functions for PostgreSQL that claim a node ID by
+themselves, in firn's store in the same server, as a node of firn does. Nothing
+is reserved; give the sequencer. They need the extension dblink: how far IDs may
+go is written over a connection of its own, whatever the caller's transaction
+does.
+
 With --store gen sql prints the tables of a store in PostgreSQL instead. An
 owner of the database runs them if firn serve --store postgres://... may not
 create them.`
@@ -54,11 +60,13 @@ const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
   firn gen sql --dialect sqlite --table orders | sqlite3 shop.db
   firn gen sql --dialect postgres --sequencer orders --name orders
   firn gen sql --generator --node 900 --dialect postgres | psql shop
+  firn gen sql --next --sequencer orders --dialect postgres | psql shop
   firn gen sql --store --role ids | psql app`
 
 func (p *program) genSQL() *cobra.Command {
 	g := deploy.NewSQLGenerator()
 	s, generator := &g.SQL, false
+	next, claims := deploy.SQLNext{Enter: pgstore.EnterSQL, Count: pgstore.CountSQL}, false
 	var layout layoutFlags
 	var sequencer string
 	var ask serverFlags
@@ -79,9 +87,12 @@ func (p *program) genSQL() *cobra.Command {
 		setting.Bool(fs, &generator, "generator", "print functions that make IDs")
 		setting.Number(fs, &g.Node, "node", "", 0,
 			"with --generator: the node ID of the IDs, which nobody else may have")
+		setting.Bool(fs, &claims, "next", "print functions that make IDs with a node ID that they claim")
+		setting.Text(fs, &next.Database, "database", "name",
+			"with --next: the database that has firn's store, in the same server\n(default: the one that runs the SQL)")
 		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
 		setting.Text(fs, &tables.Schema, "postgres-schema", "name",
-			"with --store: the schema for the tables, see firn serve")
+			"with --store and --next: the schema for the tables, see firn serve")
 		setting.Text(fs, &tables.Role, "role", "name",
 			"with --store: the role that firn logs in as; the statements grant\n"+
 				"it what it needs (default: comments explain the grants)")
@@ -89,28 +100,20 @@ func (p *program) genSQL() *cobra.Command {
 	return p.genKind("sql", "Print functions of a database, for the time and node of an ID", genSQLHelp,
 		genSQLExamples, flags,
 		func(o deploy.Origin) (string, error) {
+			if err := checkSQLFlags(c, store, generator, claims); err != nil {
+				return "", err
+			}
 			if store {
-				for _, name := range []string{
-					"dialect", "layout", "epoch", "name", "table", "column",
-					"sequencer", "server", "generator", "node",
-				} {
-					if c.Flags().Changed(name) {
-						return "", usagef("--%s has no effect with --store", name)
-					}
-				}
 				return tables.Text(o)
-			}
-			for _, name := range []string{"postgres-schema", "role"} {
-				if c.Flags().Changed(name) {
-					return "", usagef("--%s has no effect without --store", name)
-				}
-			}
-			if !generator && c.Flags().Changed("node") {
-				return "", usagef("--node has no effect without --generator")
 			}
 			d := decoder{program: p}
 			if err := d.setSequencer(c, sequencer, &ask, &layout); err != nil {
 				return "", err
+			}
+			if claims {
+				next.SQL, next.Sequencer, next.Schema = *s, sequencer, tables.Schema
+				next.Definition, next.Region = d.status.Definition, d.status.Region
+				return next.Text(o)
 			}
 			if d.sequencer.Kind == cluster.Counter {
 				return "", fmt.Errorf("sequencer %s is a counter: its numbers have no time and no node ID for "+
@@ -126,4 +129,38 @@ func (p *program) genSQL() *cobra.Command {
 			}
 			return s.Text(o)
 		})
+}
+
+// checkSQLFlags returns an error for flags that have no effect.
+func checkSQLFlags(c *cobra.Command, store, generator, claims bool) error {
+	check := func(without string, names ...string) error {
+		for _, name := range names {
+			if c.Flags().Changed(name) {
+				return usagef("--%s has no effect with%s", name, without)
+			}
+		}
+		return nil
+	}
+	switch {
+	case store:
+		return check(" --store", "dialect", "layout", "epoch", "name", "table", "column", "sequencer", "server",
+			"generator", "node", "next", "database")
+	case claims && !c.Flags().Changed("sequencer"):
+		return usagef("--next claims a node ID of a sequencer; give --sequencer")
+	case claims:
+		return check(" --next", "generator", "node", "role", "table", "column")
+	}
+	if err := check("out --store", "role"); err != nil {
+		return err
+	}
+	if err := check("out --store or --next", "postgres-schema"); err != nil {
+		return err
+	}
+	if err := check("out --next", "database"); err != nil {
+		return err
+	}
+	if !generator {
+		return check("out --generator", "node")
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ type State struct {
 	Tenures [2]Tenure // the one in use, and its successor or predecessor
 	Grant   Grant     // at the last Look
 	Alone   bool      // the member declined the node ID of Grant and got it again: there is no other
-	Behind  int       // how many node IDs in a row it declined because the clock is behind their floors
+	Behind  int       // how many node IDs in a row it declined, see ClockBehind and Lasting
 }
 
 // Tenure is the time for which a member has a node ID, from its claim until the member gives it back.
@@ -72,7 +72,9 @@ type (
 	// TookIt says that the member has claimed the node ID of State.Grant.
 	TookIt struct{}
 	// HeldByOther says that the claim failed: another fence holds the node ID.
-	HeldByOther struct{}
+	HeldByOther struct {
+		Lasting bool // it has no session, and so no end that could be waited for
+	}
 	// ClockBehind says that the claim failed: the floor of the node ID is too far ahead of the clock.
 	ClockBehind struct{}
 	// Declined says that the log has the decline, and whether the member got the same node ID again.
@@ -134,15 +136,15 @@ func Step(s State, e Event) (State, Action) {
 		s.Tenures[s.find(Free)] = Tenure{Phase: Claimed, Node: s.Grant.Node, Member: s.Grant.Member}
 		s.Alone, s.Behind = false, 0
 	case HeldByOther:
+		if e.Lasting {
+			return s.tryAnother()
+		}
 		// The holder may be this member, under a session that has not ended yet.
 		if i := s.find(Expiring); i >= 0 && s.Tenures[i].Node == s.Grant.Node && !s.Tenures[i].Lost {
 			s.Tenures[i].Phase = Stopped
 		}
 	case ClockBehind:
-		if !s.Alone && s.Behind < MostDeclines {
-			s.Behind++
-			return s, Action{Kind: Decline}
-		}
+		return s.tryAnother()
 	case Declined:
 		s.Alone = e.Same
 	case NotUsed:
@@ -151,6 +153,15 @@ func Step(s State, e Event) (State, Action) {
 		s.Tenures[e.Slot] = Tenure{}
 	}
 	return s, Action{}
+}
+
+// tryAnother has the member decline a node ID that it can't claim, unless there is no other, or it has declined many.
+func (s State) tryAnother() (State, Action) {
+	if s.Alone || s.Behind >= MostDeclines {
+		return s, Action{}
+	}
+	s.Behind++
+	return s, Action{Kind: Decline}
 }
 
 // look returns what follows from a Look.

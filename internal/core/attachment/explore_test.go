@@ -218,6 +218,9 @@ func (w world) nextOfTheMember(visit func(string, world, string)) {
 			return // there is no other answer
 		case w.live[w.state.Grant.Node] != 0:
 			does("it is told that another holds the node ID", HeldByOther{})
+			if w.live[w.state.Grant.Node] == other {
+				does("it is told that one without a session holds the node ID", HeldByOther{Lasting: true})
+			}
 		default:
 			does("it is told that the clock is behind the floor", ClockBehind{})
 			n := w
@@ -540,7 +543,9 @@ func TestExplore(t *testing.T) {
 // A clock that is behind every floor is found out after a few node IDs, however many there are; and at once when there
 // is only one.
 func TestDeclinesAreBounded(t *testing.T) {
-	for _, nodes := range []int64{1, 2, 100} {
+	for nodes, why := range map[int64]Event{
+		1: ClockBehind{}, 2: HeldByOther{Lasting: true}, 99: HeldByOther{Lasting: true}, 100: ClockBehind{},
+	} {
 		var s State
 		var a Action
 		declined, grant := 0, Grant{Kind: Granted, Member: now}
@@ -548,7 +553,7 @@ func TestDeclinesAreBounded(t *testing.T) {
 			if s, a = Step(s, Look{Grant: grant}); a.Kind != Claim {
 				t.Fatalf("%d node IDs: %v, want a claim", nodes, a.Kind)
 			}
-			if s, a = Step(s, ClockBehind{}); a.Kind == Decline {
+			if s, a = Step(s, why); a.Kind == Decline {
 				declined++
 				grant.Node = (grant.Node + 1) % nodes
 				s, _ = Step(s, Declined{Same: grant == s.Grant})

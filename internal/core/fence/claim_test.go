@@ -24,6 +24,26 @@ func TestClaimTakesWhatIsFree(t *testing.T) {
 	})
 }
 
+// What is without a session keeps its node ID.
+func TestOwnersInSQLLast(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		a.mustClaim(0)
+		if _, err := p.party("b").config.Store.Commit(t.Context(), store.Txn{Then: []store.Op{
+			store.Put("w/live/1", liveValue("sql-1@2", 0, "postgresql:shop/public.firn_next")),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		for node, want := range []bool{false, true} {
+			_, err := a.claim(int64(node))
+			var held *HeldError
+			if !errors.As(err, &held) || held.Lasting() != want {
+				t.Errorf("node ID %d: %v; want that its owner lasts: %v", node, err, want)
+			}
+		}
+	})
+}
+
 // A floor that lies ahead is waited for, but not for too long.
 func TestClaimWaitsForAFloorThatIsNear(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {

@@ -3,6 +3,7 @@ package fence
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,12 @@ type HeldError struct {
 	Live string // the key that is gone once the owner has released the node ID, or its session has ended
 	by   string // the operation ID in it
 }
+
+// sqlPrefix begins the operation IDs of owners in SQL, see deploy.SQLNext.
+const sqlPrefix = "sql-"
+
+// Lasting reports whether the owner has no session, so that it keeps the node ID until it releases it.
+func (e *HeldError) Lasting() bool { return strings.HasPrefix(e.by, sqlPrefix) }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("node ID %d is held by another owner", e.Node)

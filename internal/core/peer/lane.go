@@ -276,7 +276,10 @@ func (l *lane) claim(ctx context.Context) error {
 	case errors.Is(err, fence.ErrClosed):
 		l.guard = store.Condition{} // the generation has ended, or another has begun
 	case errors.As(err, &held):
-		if l.step(attachment.HeldByOther{}); l.current().state != before {
+		switch action := l.step(attachment.HeldByOther{Lasting: held.Lasting()}); {
+		case action.Kind == attachment.Decline:
+			return l.decline(ctx)
+		case l.current().state != before:
 			return nil // ended by this member
 		}
 	case errors.As(err, &behind) && behind.Reserved:

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/sequencer"
+	"github.com/firn-id/firn/store/pgstore"
 )
 
 type kind interface{ Text(Origin) (string, error) }
@@ -46,7 +50,10 @@ func samples() map[string]kind {
 	stored.Etcd, stored.EtcdTLSSecret, stored.EtcdLoginSecret = nil, "", ""
 	stored.Store, stored.StorePasswordSecret, stored.StoreCASecret = testStore, "password", "ca"
 	composed.Store, composed.StorePassword = testStore, true
+	next := nextSample()
+	next.Database = "ids"
 	return map[string]kind{
+		"functions that claim": next,
 		"tables of a store": StoreTables{SQL: func(schema string) string {
 			return schema
 		}, Schema: "firn", Role: "firn"},
@@ -328,4 +335,14 @@ func TestAddresses(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// nextSample are functions that claim a node ID.
+func nextSample() SQLNext {
+	s := SQLNext{
+		SQL: NewSQL(), Sequencer: "orders", Definition: sequencer.Define(firn.Default), Schema: pgstore.DefaultSchema,
+		Enter: pgstore.EnterSQL, Count: pgstore.CountSQL,
+	}
+	s.Dialect = "postgres"
+	return s
 }

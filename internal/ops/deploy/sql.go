@@ -148,7 +148,12 @@ func (s SQL) numbers() sqlNumbers {
 
 // Micros is the expression for the time of an ID, rounded down, where the ID is at most Timed.
 func (n sqlNumbers) Micros(id string) string {
-	tick, each := fmt.Sprintf("(%s >> %d)", id, n.Shift), n.Layout.Tick.Nanoseconds()
+	return n.TickMicros(fmt.Sprintf("(%s >> %d)", id, n.Shift))
+}
+
+// TickMicros is the expression for the time at which a tick begins, rounded down.
+func (n sqlNumbers) TickMicros(tick string) string {
+	each := n.Layout.Tick.Nanoseconds()
 	if each%1000 == 0 {
 		return fmt.Sprintf("(%s * %d + %d)", tick, each/1000, n.epoch[0])
 	}

@@ -26,7 +26,7 @@ type Owners struct {
 }
 
 // OwnerStatus is the state of one node ID. A Member that is not Live is about to claim it; an owner that is Live
-// without a Member was revoked, and makes IDs up to its horizon.
+// without a Member is a database, as its name says, or was revoked, and makes IDs up to its horizon.
 type OwnerStatus struct {
 	Node       int64      `json:"node"`
 	Member     string     `json:"member,omitempty"`       // the member to which the log grants it

@@ -337,7 +337,7 @@ var mutants = []mutant{
 	},
 	{
 		"the number of declines is not limited", "internal/core/attachment/attachment.go",
-		"!s.Alone && s.Behind < MostDeclines", "!s.Alone",
+		"s.Alone || s.Behind >= MostDeclines", "s.Alone",
 		"./internal/core/attachment", ".",
 	},
 	{
