@@ -341,6 +341,11 @@ var mutants = []mutant{
 		"./internal/core/attachment", ".",
 	},
 	{
+		"a member waits for a node ID whose owner has no end", "internal/core/attachment/attachment.go",
+		"if e.Lasting {", "if e.Lasting && s.Alone {",
+		"./internal/core/attachment", ".",
+	},
+	{
 		"a node ID that a decline returned is declined again", "internal/core/attachment/attachment.go",
 		"s.granted(s.Tenures[expiring]) && !s.Alone", "s.granted(s.Tenures[expiring])",
 		"./internal/core/attachment", ".",
