@@ -16,7 +16,8 @@ func EnterSQL() string {
   IF NOT EXISTS (SELECT FROM head WHERE format = %d AND origin = %s)
     OR NOT (%s)
   THEN
-    RAISE EXCEPTION 'firn''s store was restored, moved, promoted or upgraded, and no node of firn has found that yet; start one';
+    RAISE EXCEPTION 'firn''s store was restored, moved, promoted or upgraded, and no node of firn has found '
+      'that yet; start one';
   END IF;
   failed := %s;
   IF failed <> '' THEN

@@ -55,7 +55,8 @@ func (s SQLNext) Text(o Origin) (string, error) {
 		return "", err
 	}
 	n := sqlNext{
-		sqlGenerator: sqlGenerator{sqlNumbers: s.numbers()}, SQLNext: s, Nodes: nodes, DefinitionText: string(definition),
+		sqlGenerator: sqlGenerator{sqlNumbers: s.numbers()}, SQLNext: s, Nodes: nodes,
+		DefinitionText: string(definition),
 	}
 	return c.text(o, "postgres_next.sql", n)
 }
@@ -70,8 +71,8 @@ type sqlNext struct {
 	DefinitionText string
 }
 
-// Window is how far ahead of the clock IDs may go, in milliseconds: a third of that after it was reserved, the next call
-// reserves more.
+// Window is how far ahead of the clock IDs may go, in milliseconds: a third of that after it was reserved, the next
+// call reserves more.
 func (sqlNext) Window() int64 { return 10_000 }
 
 // Patience is for how many microseconds a call waits for the clock, and Pause for how many seconds at a time.

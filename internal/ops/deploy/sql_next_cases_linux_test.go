@@ -91,8 +91,9 @@ func nextBeginsAboveAHorizonThatItDoesNotKnow(t *testing.T) {
 	}
 	// The clock is a minute behind a horizon that is not its own.
 	node := c.held(t).Node
-	c.run(t, fmt.Sprintf("UPDATE firn.keys SET version = version + 1, value = convert_to(replace(convert_from(value, 'UTF8'), "+
-		"split_part(convert_from(value, 'UTF8'), ' ', 1), '%d'), 'UTF8') WHERE key = '%slast_reported_time/%d';\n",
+	c.run(t, fmt.Sprintf("UPDATE firn.keys SET version = version + 1, value = convert_to(replace("+
+		"convert_from(value, 'UTF8'), split_part(convert_from(value, 'UTF8'), ' ', 1), '%d'), 'UTF8') "+
+		"WHERE key = '%slast_reported_time/%d';\n",
 		time.Now().Add(time.Minute).UnixMilli(), workers, node)+"SELECT FROM setval('firn_next_mark', 0);\n")
 	c.refuses(t, oneOrder, "ahead of the clock")
 }
@@ -120,7 +121,8 @@ func nextAfterTheSequencerWasCreatedAgain(t *testing.T) {
 	before := c.layout
 	c.of, c.layout = other, other.IDLayout()
 	c.refuses(t, c.next(t, nil), "want the same, or another --name")
-	c.run(t, "DROP TABLE orders;\n"+c.next(t, func(s *SQLNext) { s.Name = "more" })+strings.Replace(orders, "firn_", "more_", 1))
+	c.run(t, "DROP TABLE orders;\n"+c.next(t, func(s *SQLNext) { s.Name = "more" })+
+		strings.Replace(orders, "firn_", "more_", 1))
 	if at, _ := before.Time(first[0]); !c.at(t, c.order(t, 1)[0]).After(at) {
 		t.Error("IDs of the third sequencer begin before those of the first")
 	}
@@ -156,10 +158,13 @@ func nextWhenItsNodeIDIsReserved(t *testing.T) {
 func nextInATransaction(t *testing.T) {
 	c := claims(t, nil)
 	c.install(t)
-	other := fmt.Sprintf("\\! PGOPTIONS='-c lock_timeout=5s' %s '%s' -c 'SELECT setval(''firn_next_due'', 0) * 0 + firn_next()'\n",
+	other := fmt.Sprintf("\\! PGOPTIONS='-c lock_timeout=5s' %s '%s' "+
+		"-c 'SELECT setval(''firn_next_due'', 0) * 0 + firn_next()'\n",
 		strings.Join(c.client[:len(c.client)-1], " "), c.client[len(c.client)-1])
 	other = strings.ReplaceAll(other, "''", "'\\''")
-	for _, begin := range []string{"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL SERIALIZABLE"} {
+	for _, begin := range []string{
+		"BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL SERIALIZABLE",
+	} {
 		ascending(t, numbersOf(t, c.run(t, begin+"; SELECT FROM orders;\n"+oneOrder+other+oneOrder+other+
 			"SAVEPOINT a;\n"+oneOrder+"ROLLBACK TO a;\n"+other+oneOrder+other+oneOrder+"COMMIT;\n")))
 	}
@@ -171,9 +176,11 @@ func nextInATransaction(t *testing.T) {
 	}
 	c.refuses(t, "BEGIN; SELECT FROM firn.head FOR UPDATE; SELECT setval('firn_next_due', 0) * 0;\n"+
 		"SELECT firn_next() * 0; SELECT firn_next() * 0;\nSELECT setval('firn_next_mark', 0); SELECT firn_next();\n",
-		"there is no time left that is reserved in firn's store, and more can't be had: canceling statement due to lock timeout")
+		"there is no time left that is reserved in firn's store, and more can't be had: "+
+			"canceling statement due to lock timeout")
 	c.order(t, 1)
-	if got := c.run(t, "BEGIN; SELECT FROM firn.head FOR UPDATE; SELECT setval('firn_next_due', 0) * 0; SELECT firn_next() * 0;\n"); got != "0\n0\n" {
+	if got := c.run(t, "BEGIN; SELECT FROM firn.head FOR UPDATE; SELECT setval('firn_next_due', 0) * 0;\n"+
+		"SELECT firn_next() * 0;\n"); got != "0\n0\n" {
 		t.Errorf("while the store is locked it prints %q", got)
 	}
 }
@@ -185,8 +192,10 @@ func nextNeedsNoRights(t *testing.T) {
 	c.run(t, "CREATE ROLE shop; GRANT INSERT, SELECT ON orders TO shop;\n")
 	const role = "SET ROLE shop; SET search_path = pg_temp;\n"
 	fake := "CREATE TEMP SEQUENCE firn_next_place MINVALUE 0 MAXVALUE 1;\nCREATE TEMP SEQUENCE firn_next_bound;\n" +
-		"CREATE FUNCTION pg_temp.dblink(text, text) RETURNS SETOF record LANGUAGE sql AS 'SELECT ''{0,0,0,0,0}''::text';\n"
-	ascending(t, numbersOf(t, c.run(t, role+fake+strings.Repeat(strings.Replace(oneOrder, "orders", "public.orders", 1), 3))))
+		"CREATE FUNCTION pg_temp.dblink(text, text) RETURNS SETOF record LANGUAGE sql\n" +
+		"  AS 'SELECT ''{0,0,0,0,0}''::text';\n"
+	public := strings.Replace(oneOrder, "orders", "public.orders", 1)
+	ascending(t, numbersOf(t, c.run(t, role+fake+strings.Repeat(public, 3))))
 	for statement, want := range map[string]string{
 		"SELECT public.firn_next_extend(false)":                                  "permission denied",
 		"SELECT public.firn_next_store(0, -1, 5000)":                             "permission denied",
@@ -207,8 +216,8 @@ func nextComputes(t *testing.T) {
 			SequenceBits: 8, NodeLowest: true,
 		},
 		"odd": {
-			Epoch: time.Date(2020, 1, 1, 0, 0, 0, 123_456_789, time.UTC), Tick: 1_234_567, TimeBits: 41, DatacenterBits: 3,
-			NodeBits: 4, SequenceBits: 2,
+			Epoch: time.Date(2020, 1, 1, 0, 0, 0, 123_456_789, time.UTC), Tick: 1_234_567,
+			TimeBits: 41, DatacenterBits: 3, NodeBits: 4, SequenceBits: 2,
 		},
 		"few IDs in a second": tiny,
 	} {
@@ -223,7 +232,8 @@ func nextComputes(t *testing.T) {
 			held := c.held(t)
 			ofNode(t, c.layout, held.Node, ids)
 			for _, id := range ids {
-				if at := c.at(t, id); at.Before(before.Add(-l.Tick)) || !at.Add(l.Tick).Before(held.Horizon.Add(time.Millisecond)) {
+				at := c.at(t, id)
+				if at.Before(before.Add(-l.Tick)) || !at.Add(l.Tick).Before(held.Horizon.Add(time.Millisecond)) {
 					t.Errorf("an ID of %v, made at %v with the horizon %v", at, before, held.Horizon)
 				}
 			}
@@ -263,7 +273,9 @@ func nextAfterACrash(t *testing.T) {
 		c.order(t, 1)
 		before := c.held(t)
 		crash()
-		c.eventually(t, "the recovery", func() error { return c.try("SELECT 1 / (last_value = 0)::int FROM firn_next_place") })
+		c.eventually(t, "the recovery", func() error {
+			return c.try("SELECT 1 / (last_value = 0)::int FROM firn_next_place")
+		})
 		if id := c.order(t, 1)[0]; c.at(t, id).Before(before.Horizon) {
 			t.Errorf("after that %s comes an ID of %v, below the horizon %v", name, c.at(t, id), before.Horizon)
 		}
@@ -323,7 +335,8 @@ func nextRefusesItsClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		value := fmt.Sprintf(`{"clock": %q, "every_ns": 1000000000}`, at.Format(time.RFC3339Nano))
-		if _, err := c.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+name, []byte(value), session)}}); err != nil {
+		txn := store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+name, []byte(value), session)}}
+		if _, err := c.store.Commit(t.Context(), txn); err != nil {
 			t.Fatal(err)
 		}
 	}
