@@ -37,9 +37,10 @@ the addresses. The table leaves out what is not confirmed now; SEEN says since
 when.
 
 Pending joins follow. With --sequencers status also shows the sequencers, their
-IDs per second (each node reports its 32 busiest), and the holders of node IDs,
-from the part of the log that the asked node has read. With --json it prints the
-server's answer, which includes the last known values.
+IDs per second (each node reports its 32 busiest), and the holders of node IDs:
+members, from the part of the log that the asked node has read, and databases,
+see firn gen sql --next. With --json it prints the server's answer, which
+includes the last known values.
 
 With --exit-code the exit status is 1 if there is a problem, even a warning.`
 
@@ -66,6 +67,9 @@ func (p *program) statusCommand() *cobra.Command {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var status calls.Status
 			err := p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string {
+				if sequencers {
+					addOthers(ctx, ask, status.Sequencers)
+				}
 				return p.statusText(status, wide, sequencers)
 			})
 			if err == nil && exitCode && len(status.Problems) > 0 {

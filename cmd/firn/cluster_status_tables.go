@@ -2,13 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn/internal/ops/console"
+	"github.com/firn-id/firn/internal/ops/remote"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/codes"
 )
@@ -213,13 +217,37 @@ func sequencerTable(sequencers []calls.StatusSequencer) string {
 	return console.Table(columns, rows)
 }
 
+// addOthers adds the holders of node IDs that are no members, as databases are, unless the server can't tell.
+func addOthers(ctx context.Context, ask remote.Client, sequencers []calls.StatusSequencer) {
+	for i := range sequencers {
+		s := &sequencers[i]
+		if s.Free == nil { // a counter, which has none
+			continue
+		}
+		var nodes calls.Owners
+		path := fmt.Sprintf("%s?limit=%d", remote.SequencerPath(s.Name, "/nodes"), calls.MaxOwners)
+		if _, err := ask.Call(ctx, http.MethodGet, path, nil, &nodes); err != nil {
+			continue
+		}
+		for _, n := range nodes.Nodes {
+			if !n.Live || n.Member != "" || n.For != "" || s.Nodes[n.Node] != "" {
+				continue
+			}
+			if *s.Free--; s.Nodes == nil {
+				s.Nodes = map[int64]string{}
+			}
+			s.Nodes[n.Node] = n.Owner
+		}
+	}
+}
+
 func nodeTable(sequencers []calls.StatusSequencer) string {
-	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE ID", Right: true}, {Head: "MEMBER"}}
+	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE ID", Right: true}, {Head: "HOLDER"}}
 	var rows [][]string
 	for _, s := range sequencers {
 		for _, node := range slices.Sorted(maps.Keys(s.Nodes)) {
 			rows = append(rows,
-				[]string{console.Shown(s.Name), strconv.FormatInt(node, 10), console.Shown(s.Nodes[node])})
+				[]string{console.Shown(s.Name), strconv.FormatInt(node, 10), console.ShownText(s.Nodes[node])})
 		}
 		for _, member := range s.Waiting {
 			rows = append(rows, []string{console.Shown(s.Name), "waiting", console.Shown(member)})

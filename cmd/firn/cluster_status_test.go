@@ -102,7 +102,7 @@ SEQUENCER  NODE IDS  FREE  IDS/S  FOR                 LAYOUT
 orders            1     0      -  50% of the members  41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z
 users          1024  1024      -  all members         41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
 
-SEQUENCER  NODE ID  MEMBER
+SEQUENCER  NODE ID  HOLDER
 orders           0  a
 orders     waiting  "b\x1b[2J"
 `
@@ -113,7 +113,7 @@ MEMBER      WATCHES
 a           "b\x1b[2J"
 "b\x1b[2J"  a
 
-SEQUENCER  NODE ID  MEMBER
+SEQUENCER  NODE ID  HOLDER
 orders           0  a
 `
 	logText = `LOCAL TIME               POSITION  WHAT HAPPENED
@@ -588,5 +588,31 @@ ids-6  fffffffffffff  new            -        -      -      -      -   14s
 			"nodes       1 clock, 1 gone, 1 late, 1 not_ready, 1 ready, 1 unknown; 2 024 IDs/s\n"+
 			"            as of 12:00:11Z, 19s ago: the store does not answer\n") {
 		t.Errorf("have\n%s", have)
+	}
+}
+
+// A database with a node ID is in no log.
+func TestStatusShowsDatabases(t *testing.T) {
+	l := newLooked(t)
+	api := httpapi.New(l.service, &auth.Policy{Trusted: true})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/sequencers/users/nodes" {
+			api.ServeHTTP(w, r)
+			return
+		}
+		fmt.Fprint(w, `{"sequencer":"users","unix_ms":0,"nodes":[{"node":3,"live":false},`+
+			`{"node":5,"live":true,"owner":"pump","reserved_for":"a pump"},{"node":6,"live":true,"member":"a","owner":"host-a"},`+
+			`{"node":7,"live":true,"owner":"postgresql:shop/public.firn_next"}]}`)
+	}))
+	defer server.Close()
+	l.url = server.URL
+	for command, want := range map[string]string{
+		"cluster status --sequencers": "\nusers          1024  1023  ",
+		"sequencer show users":        "\nSEQUENCER  NODE ID  HOLDER\nusers            7  postgresql:shop/public.firn_next\n",
+	} {
+		if _, stdout, stderr := l.firn(t, command); !strings.Contains(stdout, want) ||
+			!strings.HasSuffix(stdout, "\nusers            7  postgresql:shop/public.firn_next\n") {
+			t.Errorf("%s: %s%s", command, stdout, stderr)
+		}
 	}
 }

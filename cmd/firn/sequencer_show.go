@@ -43,7 +43,9 @@ func (p *program) showCommand() *cobra.Command {
 				if s.Definition.Claimed() {
 					return sequencerText(s)
 				}
-				return sequencerText(s) + sections(nodeTable([]calls.StatusSequencer{s}))
+				one := []calls.StatusSequencer{s}
+				addOthers(ctx, ask, one)
+				return sequencerText(s) + sections(nodeTable(one))
 			})
 		})
 	}
