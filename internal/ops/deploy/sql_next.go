@@ -78,6 +78,9 @@ func (sqlNext) Window() int64 { return 10_000 }
 // Patience is for how many microseconds a call waits for the clock, and Pause for how many seconds at a time.
 func (n sqlNext) Patience() int64 { return (5*time.Second + 3*n.Layout.Tick).Microseconds() }
 
+// LockTimeout is for how many milliseconds a call waits for another one that asks the store.
+func (n sqlNext) LockTimeout() int64 { return n.Patience() / 1000 }
+
 // Pause is how long a call waits at a time, in seconds.
 func (n sqlNext) Pause() float64 { return max(20*time.Millisecond, n.Layout.Tick).Seconds() }
 

@@ -26,6 +26,9 @@ func TestNext(t *testing.T) {
 		"when its node ID is reserved":                 nextWhenItsNodeIDIsReserved,
 		"in a transaction":                             nextInATransaction,
 		"needs no rights":                              nextNeedsNoRights,
+		"uses no connection of the session":            nextUsesNoConnectionOfTheSession,
+		"waits for no locks":                           nextWaitsForNoLocks,
+		"in a copy with the same name":                 nextInACopyWithTheSameName,
 		"computes":                                     nextComputes,
 		"on a promoted replica":                        nextOnAPromotedReplica,
 		"refuses its clock":                            nextRefusesItsClock,
@@ -206,6 +209,15 @@ func nextNeedsNoRights(t *testing.T) {
 	} {
 		c.refuses(t, role+statement+";\n", want)
 	}
+}
+
+// A connection that the session has opened could lead anywhere, or be in a transaction.
+func nextUsesNoConnectionOfTheSession(t *testing.T) {
+	c := claims(t, nil)
+	c.install(t)
+	c.refuses(t, "SELECT FROM dblink_connect('firn_store', 'firn_store'), dblink_exec('firn_store', 'BEGIN');\n"+
+		"SELECT firn_next();\n", "a connection of dblink with the name firn_store")
+	c.run(t, "SELECT FROM dblink_connect('another', 'firn_store');\n"+oneOrder)
 }
 
 // Layouts of all kinds.

@@ -287,3 +287,32 @@ func membersDecline(t *testing.T) {
 		t.Errorf("the database has node ID %d; it had %d", now, database)
 	}
 }
+
+// Locks that a session keeps stop no other one for long.
+func nextWaitsForNoLocks(t *testing.T) {
+	c := claims(t, nil)
+	c.install(t)
+	c.order(t, 1)
+	other := fmt.Sprintf("\\! PGOPTIONS='-c statement_timeout=60s' %s '%s' -c 'SELECT firn_next()' 2>&1\n",
+		strings.Join(c.client[:len(c.client)-1], " "), c.client[len(c.client)-1])
+	if ids := numbersOf(t, c.run(t, "BEGIN; SELECT FROM firn_next_release();\n"+other)); len(ids) != 1 {
+		t.Errorf("while a transaction that has released the node ID is open come the IDs %d; want one", ids)
+	}
+	got := c.run(t, "BEGIN; SELECT FROM pg_advisory_xact_lock(1718186607, 'firn_next_place'::regclass::oid::int), "+
+		"setval('firn_next_mark', 0);\n"+other)
+	if want := "can't be had: canceling statement due to lock timeout"; !strings.Contains(got, want) {
+		t.Errorf("while a session asks the store, another one prints %q; want %q", got, want)
+	}
+}
+
+// A copy that takes the name of its original knows what it had: not what the original has used since.
+func nextInACopyWithTheSameName(t *testing.T) {
+	c := claims(t, nil)
+	c.run(t, "CREATE DATABASE shop;\n\\c shop\n"+c.next(t, func(s *SQLNext) { s.Database = "postgres" })+orders)
+	ahead := fmt.Sprintf("SELECT FROM firn_next_place, setval('firn_next_place', last_value + %d);\n",
+		1000<<c.layout.SequenceBits) // a second
+	ids := numbersOf(t, c.run(t, "\\c shop\n"+oneOrder+"SELECT FROM setval('firn_next_due', 9000000000000000);\n"+
+		"\\c postgres\nCREATE DATABASE copy TEMPLATE shop;\n\\c shop\n"+ahead+oneOrder+
+		"\\c postgres\nALTER DATABASE shop RENAME TO old; ALTER DATABASE copy RENAME TO shop;\n\\c shop\n"+oneOrder))
+	ascending(t, ids)
+}
