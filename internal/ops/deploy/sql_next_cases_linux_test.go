@@ -365,6 +365,8 @@ func nextBeforeANodeHasMadeIDs(t *testing.T) {
 	c := claims(t, nil)
 	c.run(t, "CREATE EXTENSION dblink;\n"+c.next(t, func(s *SQLNext) { s.Name, s.Sequencer = "other", "others" }))
 	c.refuses(t, "SELECT other_next();\n", "take an ID from a node first")
+	c.run(t, c.next(t, func(s *SQLNext) { s.Name, s.Schema = "elsewhere", "none" }))
+	c.refuses(t, "SELECT elsewhere_next();\n", "the database postgres has no schema none with firn's store")
 	c.run(t, c.next(t, nil)+c.next(t, nil)) // it is safe to run this again
 	c.run(t, "SELECT FROM setval('firn_next_version', 4000000000000000), firn_next_extend(false);\n"+
 		"SELECT FROM setval('firn_next_version', 9000000000000000) a, setval('firn_next_due', 0) b;\n")
