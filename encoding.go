@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -35,6 +36,10 @@ type Encoding struct {
 	// digits holds the value of each character of the alphabet, and foreign for
 	// every other byte.
 	digits [256]uint8
+
+	// pairs holds every two characters, the first in the lower byte: 2 to 8 KB, in which a look-up gives two digits.
+	// It is nil for the bases 10 and 16, which need none.
+	pairs []uint16
 }
 
 const foreign = 0xff
@@ -75,6 +80,11 @@ func newEncoding(name string, width int, alphabet string) *Encoding {
 	}
 	for i := range len(alphabet) {
 		e.digits[alphabet[i]] = uint8(i)
+	}
+	if e.base > 16 {
+		for i := range len(alphabet) * len(alphabet) {
+			e.pairs = append(e.pairs, uint16(alphabet[i/len(alphabet)])|uint16(alphabet[i%len(alphabet)])<<8)
+		}
 	}
 	return e
 }
@@ -117,50 +127,44 @@ func (e *Encoding) Encode(id ID) string {
 
 // Append appends the text of id, as Encode returns it, to b.
 func (e *Encoding) Append(b []byte, id ID) []byte {
-	if e.base == 10 {
-		b = strconv.AppendInt(b, int64(id), 10)
+	switch e.base {
+	case 10:
+		b = appendDecimal(b, id)
 		if e.checked {
 			c := checkDigits(id)
 			b = append(b, '-', c[0], c[1])
 		}
 		return b
-	}
-	var text [16]byte // as wide as the widest, Hex
-	i := len(text)
-	for n := uint64(id); n > 0 || len(text)-i < e.width; {
-		q := quotient(n, e.base)
-		i--
-		text[i] = e.alphabet[n-q*e.base]
-		n = q
-	}
-	return append(b, text[i:]...)
-}
-
-// quotient is n / base. It is several times as fast for the bases in the switch, because
-// the compiler turns a division by a constant into a shift or a multiplication.
-func quotient(n, base uint64) uint64 {
-	switch base {
 	case 16:
-		return n / 16
-	case 32:
-		return n / 32
-	case 58:
-		return n / 58
-	case 62:
-		return n / 62
+		return appendHex(b, uint64(id))
 	}
-	return n / base
+	return e.appendDigits(b, uint64(id))
 }
 
 // Parse reads the text of an ID; it is the inverse of Encode. It returns a
 // [*ParseError] when s is empty, has a character that is not in the alphabet (such as
 // spaces, signs and the wrong case), is shorter or longer than the fixed width, begins
 // with an unnecessary zero, has wrong check digits, or is beyond [MaxID].
-func (e *Encoding) Parse(s string) (ID, error) {
-	if e.checked {
-		return parseChecked(s)
+func (e *Encoding) Parse(s string) (id ID, err error) {
+	text, ok := []byte(s), false
+	switch {
+	case e.checked:
+		id, ok = quickChecked(text)
+	case e.base == 10:
+		id, ok = quickDecimal(text)
+	case e.base == 16:
+		id, ok = quickHex(text)
+	case e.base == 32:
+		id, ok = e.quick32(text)
+	case e.base == 58:
+		id, ok = e.quick58(text)
+	default:
+		id, ok = e.quick62(text)
 	}
-	return parse(e, s)
+	if !ok {
+		return 0, e.explain(text)
+	}
+	return id, nil
 }
 
 // checkDigits makes the digits of an ID and these two a number that leaves 1 when divided by 97.
@@ -169,54 +173,50 @@ func checkDigits(id ID) [2]byte {
 	return [2]byte{byte('0' + c/10), byte('0' + c%10)}
 }
 
-// parseChecked does not say which check digits would fit: most mistakes are in the number, so these would make it that
-// of another ID.
-func parseChecked(s string) (ID, error) {
-	number, check, ok := strings.Cut(s, "-")
+// explainChecked does not say which check digits would fit: most mistakes are in the number, so these would make it
+// that of another ID.
+func explainChecked(s []byte) error {
+	number, check, ok := bytes.Cut(s, []byte("-"))
 	if !ok || len(check) != 2 {
-		return 0, reject("checked", s, "it does not end with a hyphen and two check digits; want a text such as "+
+		return reject("checked", s, "it does not end with a hyphen and two check digits; want a text such as "+
 			"117465411174400005-32")
 	}
-	id, err := Decimal.Parse(number)
+	_, err := Decimal.Parse(string(number))
 	if parse, ok := errors.AsType[*ParseError](err); ok {
-		return 0, reject("checked", s, "before the hyphen: %s", parse.Reason)
+		return reject("checked", s, "before the hyphen: %s", parse.Reason)
 	}
-	if c := checkDigits(id); check != string(c[:]) {
-		return 0, reject("checked", s, "its check digits do not fit its number, so a digit is wrong; want the text "+
-			"exactly as it was made")
-	}
-	return id, nil
+	return reject("checked", s, "its check digits do not fit its number, so a digit is wrong; want the text exactly "+
+		"as it was made")
 }
 
-func parse[T string | []byte](e *Encoding, s T) (ID, error) {
+// explain returns the error for a text that Parse does not read.
+func (e *Encoding) explain(s []byte) error {
 	switch {
+	case e.checked:
+		return explainChecked(s)
 	case len(s) == 0:
-		return 0, reject(e.name, s, "it is empty")
+		return reject(e.name, s, "it is empty")
 	case e.width > 1 && len(s) != e.width:
-		return 0, reject(e.name, s, "it has %d bytes; want %d", len(s), e.width)
+		return reject(e.name, s, "it has %d bytes; want %d", len(s), e.width)
 	case e.width == 1 && len(s) > 1 && s[0] == e.alphabet[0]:
-		return 0, reject(e.name, s, "it begins with %q, which stands for zero; want no zeros in front of a number",
-			s[0])
+		return reject(e.name, s, "it begins with %q, which stands for zero; want no zeros in front of a number", s[0])
 	}
-	limit := math.MaxInt64 / e.base
-	var n uint64
-	for i := range len(s) {
-		d := uint64(e.digits[s[i]])
+	n, limit := uint64(0), math.MaxInt64/e.base
+	for i, c := range s {
+		d := uint64(e.digits[c])
 		if d == foreign {
 			if e.base == 10 && isFloat(string(s)) {
-				return 0, reject(e.name, s, "it is %s; want all digits, such as 117465411174400005", lossy)
+				return reject(e.name, s, "it is %s; want all digits, such as 117465411174400005", lossy)
 			}
-			r, _ := utf8.DecodeRune([]byte(s[i:min(i+utf8.UTFMax, len(s))]))
-			return 0, reject(e.name, s, "it has %q at byte %d; want only %s", r, i, e.alphabet)
+			r, _ := utf8.DecodeRune(s[i:])
+			return reject(e.name, s, "it has %q at byte %d; want only %s", r, i, e.alphabet)
 		}
-		// The first condition keeps the product within MaxID, hence the sum within
-		// 64 bits.
 		if n > limit || n*e.base+d > math.MaxInt64 {
-			return 0, reject(e.name, s, "it is too large; want at most %s", e.Encode(MaxID))
+			break
 		}
 		n = n*e.base + d
 	}
-	return ID(n), nil
+	return reject(e.name, s, "it is too large; want at most %s", e.Encode(MaxID))
 }
 
 // lossy is what is wrong with a floating-point number, whose 53 bits do not hold an ID.

@@ -59,11 +59,12 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [Parse]
 // reads. For anything else it returns a [*ParseError] and does not change id.
 func (id *ID) UnmarshalText(text []byte) error {
-	v, err := parse(Decimal, text)
-	if err == nil {
-		*id = v
+	v, ok := quickDecimal(text)
+	if !ok {
+		return Decimal.explain(text)
 	}
-	return err
+	*id = v
+	return nil
 }
 
 // MarshalJSON implements [encoding/json.Marshaler]: it returns the decimal text

@@ -2,8 +2,8 @@ package firn
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -105,50 +105,61 @@ func (u UUID) AppendText(b []byte) ([]byte, error) { return u.append(b), nil }
 func (u UUID) MarshalText() ([]byte, error) { return u.append(nil), nil }
 
 func (u UUID) append(b []byte) []byte {
-	at := 0
-	for _, end := range hyphens {
-		b = append(hex.AppendEncode(b, u[at:end]), '-')
-		at = end
-	}
-	return hex.AppendEncode(b, u[at:])
+	b = append(b, room[:36]...)
+	text := b[len(b)-36:]
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	middle, end := hexText(binary.BigEndian.Uint32(u[4:])), hexText(binary.BigEndian.Uint32(u[8:]))
+	binary.BigEndian.PutUint64(text, hexText(binary.BigEndian.Uint32(u[:])))
+	binary.BigEndian.PutUint32(text[9:], uint32(middle>>32))
+	binary.BigEndian.PutUint32(text[14:], uint32(middle))
+	binary.BigEndian.PutUint32(text[19:], uint32(end>>32))
+	binary.BigEndian.PutUint32(text[24:], uint32(end))
+	binary.BigEndian.PutUint64(text[28:], hexText(binary.BigEndian.Uint32(u[12:])))
+	return b
 }
 
-// hyphens has the bytes before which the text of a UUID has a hyphen.
-var hyphens = [...]int{4, 6, 8, 10}
+// hyphens has the places of the hyphens in the text of a UUID.
+var hyphens = [...]int{8, 13, 18, 23}
 
 // UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [ParseUUID] reads. For
 // anything else it returns a [*ParseError] and does not change u.
 func (u *UUID) UnmarshalText(text []byte) error {
 	const want = "want 36 characters such as 01a1fc23-5529-7000-81a1-522b4a720005"
-	var digits [32]byte
-	if len(text) == len(digits) {
-		copy(digits[:], text)
+	var a, b, c, d uint64 // 8 digits in each
+	if len(text) == 32 {
+		a, b = binary.BigEndian.Uint64(text), binary.BigEndian.Uint64(text[8:])
+		c, d = binary.BigEndian.Uint64(text[16:]), binary.BigEndian.Uint64(text[24:])
 	} else {
 		at := 0 // where the text with hyphens begins
 		switch n := len(text); {
+		case n == 36:
 		case n == 45 && strings.EqualFold(string(text[:9]), "urn:uuid:"):
 			at = 9
 		case n == 38 && text[0] == '{' && text[37] == '}':
 			at = 1
-		case n != 36:
+		default:
 			return reject("UUID", text, "it has %d bytes; %s", n, want)
 		}
-		n := 0
-		for i, c := range text[at : at+36] {
-			if i == 8 || i == 13 || i == 18 || i == 23 {
-				if c != '-' {
-					return reject("UUID", text, "it has no hyphen at byte %d; %s", at+i, want)
-				}
-				continue
-			}
-			digits[n] = c
-			n++
+		t := text[at : at+36]
+		if (t[8]^'-')|(t[13]^'-')|(t[18]^'-')|(t[23]^'-') != 0 {
+			i := slices.IndexFunc(hyphens[:], func(i int) bool { return t[i] != '-' })
+			return reject("UUID", text, "it has no hyphen at byte %d; %s", at+hyphens[i], want)
 		}
+		a, d = binary.BigEndian.Uint64(t), binary.BigEndian.Uint64(t[28:])
+		b = uint64(binary.BigEndian.Uint32(t[9:]))<<32 | uint64(binary.BigEndian.Uint32(t[14:]))
+		c = uint64(binary.BigEndian.Uint32(t[19:]))<<32 | uint64(binary.BigEndian.Uint32(t[24:]))
 	}
-	var v UUID
-	if _, err := hex.Decode(v[:], digits[:]); err != nil {
+	a, wrongA := hexValue(lower(a))
+	b, wrongB := hexValue(lower(b))
+	c, wrongC := hexValue(lower(c))
+	d, wrongD := hexValue(lower(d))
+	if wrongA|wrongB|wrongC|wrongD != 0 {
 		return reject("UUID", text, "it has a character that is not a hex digit; %s", want)
 	}
-	*u = v
+	binary.BigEndian.PutUint64(u[:8], a<<32|b)
+	binary.BigEndian.PutUint64(u[8:], c<<32|d)
 	return nil
 }
+
+// lower returns 8 characters with letters in lower case. What is no letter stays a character that is no hex digit.
+func lower(text uint64) uint64 { return text | text>>1&(0x20*bytes1) }

@@ -286,3 +286,34 @@ func BenchmarkUUID(b *testing.B) {
 		u.append(text[:0])
 	}
 }
+
+func BenchmarkUUIDText(b *testing.B) {
+	u, err := Default.UUID(117465411174400005)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text := []byte(u.String())
+	b.Run("append", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			text = u.append(text[:0])
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := u.UnmarshalText(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("parse", func(b *testing.B) {
+		b.ReportAllocs()
+		s := string(text)
+		for b.Loop() {
+			if _, err := ParseUUID(s); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
