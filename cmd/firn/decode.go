@@ -74,6 +74,9 @@ func (p *program) decodeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if d.sequencer.Kind == cluster.Snowflake {
+			d.layout = d.sequencer.Layout.String()
+		}
 		d.columns = partsColumns(d.sequencer)
 		if name == "" && !flags.Changed("layout") && !flags.Changed("epoch") {
 			d.others = p.sequencers(c)
@@ -149,12 +152,14 @@ type decoder struct {
 	*program
 	status    calls.StatusSequencer // of the server, if one was asked
 	sequencer idtext.Sequencer
+	layout    string                                        // of its IDs, as people read it; a counter has none
 	as        *idtext.Form                                  // the form of all IDs; nil: it is recognised
 	open      func(text, query string) (calls.Parts, error) // asks a server about an ID; nil: none is known
 	never     map[int64]bool                                // what it said of each node ID
 	name      string                                        // of the sequencer; empty: none is known
 	print     func(decoded) error
 	columns   []console.Column
+	row       []byte                  // the last one that was written; the next takes its place
 	others    []calls.StatusSequencer // that may have made an ID instead; nil once that was said
 	out       *bufio.Writer           // flushed before decode waits for input, and before it reports
 	early     bool                    // it has warned of a time that is still to come
@@ -213,7 +218,8 @@ func (f flushing) Read(b []byte) (int, error) {
 
 // one prints an ID, or reports what is wrong with it. The error is that of printing.
 func (d *decoder) one(text string) error {
-	v, err := d.decode(text)
+	now := time.Now()
+	v, err := d.decode(text, now)
 	if err != nil {
 		d.bad++
 		if err := d.out.Flush(); err != nil {
@@ -223,7 +229,6 @@ func (d *decoder) one(text string) error {
 		return nil
 	}
 	if v.Made != nil {
-		now := time.Now()
 		d.doubt(v, now)
 		d.ahead(v, now)
 		v.NeverHeld = d.open != nil && d.neverHeld(v)
@@ -259,11 +264,8 @@ func (d *decoder) neverHeld(v decoded) bool {
 	return never
 }
 
-func (d *decoder) decode(text string) (v decoded, err error) {
-	v.Input = text
-	if d.sequencer.Kind == cluster.Snowflake {
-		v.Layout = d.sequencer.Layout.String()
-	}
+func (d *decoder) decode(text string, now time.Time) (v decoded, err error) {
+	v.Input, v.Layout = text, d.layout
 	form := idtext.Sealed
 	if sealed := d.as == nil && idtext.IsSealed(text) || d.as != nil && *d.as == form; sealed {
 		if d.open == nil {
@@ -274,7 +276,7 @@ func (d *decoder) decode(text string) (v decoded, err error) {
 	} else {
 		var id firn.ID
 		if d.as == nil {
-			id, form, err = d.sequencer.Read(text, time.Now())
+			id, form, err = d.sequencer.Read(text, now)
 			err = idtext.Explain(err, "--form ")
 		} else {
 			form = *d.as

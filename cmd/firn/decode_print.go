@@ -19,7 +19,7 @@ func (d *decoder) printJSON(v decoded) error {
 
 func (d *decoder) printRow(v decoded) error {
 	if d.rows == 0 {
-		if err := d.printf("%s", console.Row(d.columns, nil)); err != nil {
+		if err := d.writeRow(nil); err != nil {
 			return err
 		}
 	}
@@ -29,13 +29,19 @@ func (d *decoder) printRow(v decoded) error {
 		if v.Date != "" {
 			row = append(row, v.Date, strconv.FormatInt(v.Number, 10))
 		}
-		return d.printf("%s", console.Row(d.columns, row))
+		return d.writeRow(row)
 	}
-	values := []string{v.IDStr, v.Time, strconv.FormatInt(v.NodeID, 10)}
+	values := append(make([]string, 0, 6), v.IDStr, v.Time, strconv.FormatInt(v.NodeID, 10))
 	if d.sequencer.Layout.DatacenterBits > 0 {
 		values = append(values, strconv.FormatInt(v.Datacenter, 10), strconv.FormatInt(v.Node, 10))
 	}
-	return d.printf("%s", console.Row(d.columns, append(values, strconv.FormatInt(v.Sequence, 10))))
+	return d.writeRow(append(values, strconv.FormatInt(v.Sequence, 10)))
+}
+
+func (d *decoder) writeRow(values []string) error {
+	d.row = console.AppendRow(d.row[:0], d.columns, values)
+	_, err := d.out.Write(d.row)
+	return err
 }
 
 // scatteredText is what is said of a sequencer beside its layout.

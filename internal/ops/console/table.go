@@ -1,6 +1,9 @@
 package console
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Column is a column of a table that is printed row by row: its width is known before its values.
 type Column struct {
@@ -11,8 +14,11 @@ type Column struct {
 }
 
 // Row formats the values of one row; nil: the heads.
-func Row(columns []Column, values []string) string {
-	var b strings.Builder
+func Row(columns []Column, values []string) string { return string(AppendRow(nil, columns, values)) }
+
+// AppendRow appends a row to b, as Row formats it.
+func AppendRow(b []byte, columns []Column, values []string) []byte {
+	start := len(b)
 	for i, c := range columns {
 		text, colour := c.Head, Colour("")
 		if values != nil {
@@ -21,20 +27,26 @@ func Row(columns []Column, values []string) string {
 				colour = c.Colour(text)
 			}
 		}
-		pad := strings.Repeat(" ", max(c.Width, len(c.Head), len(text))-len(text))
-		if i == len(columns)-1 && !c.Right {
-			pad = ""
-		}
 		if i > 0 {
-			b.WriteString("  ")
+			b = append(b, "  "...)
 		}
+		pad := max(c.Width, len(c.Head), len(text)) - len(text)
 		if c.Right {
-			b.WriteString(pad + colour.Paint(text))
-		} else {
-			b.WriteString(colour.Paint(text) + pad)
+			b = appendSpaces(b, pad)
+		}
+		b = append(b, colour.Paint(text)...)
+		if !c.Right {
+			b = appendSpaces(b, pad)
 		}
 	}
-	return strings.TrimRight(b.String(), " ") + "\n"
+	return append(b[:start+len(bytes.TrimRight(b[start:], " "))], '\n')
+}
+
+func appendSpaces(b []byte, n int) []byte {
+	for range n {
+		b = append(b, ' ')
+	}
+	return b
 }
 
 // Fit gives each column the width of its widest value.

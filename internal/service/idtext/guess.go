@@ -3,6 +3,7 @@ package idtext
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,29 +59,30 @@ const ahead = 10
 // guess reads an ID whose encoding is not known. The text must have one reading, or one alone that the sequencer may
 // have made.
 func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
-	var all, likely []Reading
+	var all []Reading
 	for _, f := range []Form{Decimal, Hex, Base32, Base58, Base62, PrefixedDecimal} { // the others are marked
+		if !fits(f, text) {
+			continue
+		}
 		r := Reading{Form: f}
 		var err error
-		if r.ID, err = s.ReadIn(f, text); err != nil ||
-			f != Decimal && f != PrefixedDecimal && len(text) < shortestGuess {
+		if r.ID, err = s.ReadIn(f, text); err != nil {
 			continue
 		}
 		all = append(all, r)
-		if s.mayHaveMade(r.ID, now) {
-			likely = append(likely, r)
+	}
+	if len(all) > 1 {
+		unlikely := func(r Reading) bool { return !s.mayHaveMade(r.ID, now) }
+		if likely := slices.DeleteFunc(slices.Clone(all), unlikely); len(likely) > 0 {
+			all = likely
 		}
 	}
-	if len(all) > 1 && len(likely) > 0 {
-		all = likely
-	}
-	_, notNumber := strconv.ParseFloat(text, 64)
 	switch {
 	case len(all) == 1:
 		return all[0].ID, all[0].Form, nil
 	case len(all) > 1:
 		return 0, 0, &AmbiguousError{text, all}
-	case strings.Trim(text, digits) == "", notNumber == nil && '0' <= text[0] && text[0] <= '9':
+	case strings.Trim(text, digits) == "", '0' <= text[0] && text[0] <= '9' && isFloat(text):
 		_, err := firn.Parse(text)
 		return 0, 0, err
 	case isNumbered(text):
@@ -91,6 +93,31 @@ func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
 		fmt.Errorf("%s is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of "+
 			"base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005, "+
 			"ORD117465411174400005, 117465411174400005-32 or 1-0Z8XHYq9t0Y", quoted(text))
+}
+
+// fits reports whether a text is long enough to be guessed, and as long as those of a form: most forms are ruled out so,
+// for less than the error of ReadIn costs.
+func fits(f Form, text string) bool {
+	text = strings.TrimPrefix(text, bom)
+	n := len(text)
+	switch f {
+	case Hex:
+		return n == 16
+	case Base32:
+		return n == 13
+	case Base58:
+		return shortestGuess <= n && n <= 11
+	case Base62:
+		return n == 11
+	case PrefixedDecimal:
+		return isNumbered(text)
+	}
+	return true
+}
+
+func isFloat(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
 }
 
 // mayHaveMade reports whether an ID is one of the sequencer's layout, and not of a time to come. A sequencer that is
@@ -107,6 +134,9 @@ func (s Sequencer) mayHaveMade(id firn.ID, now time.Time) bool {
 // not hold it. Of IDs of our time, that is so by chance for one of 16 at most, and for none that is the first of its
 // tick.
 func Rounded(id firn.ID) bool {
+	if id >= 1e17 && id%10 != 0 { // a double has 17 digits, and zeros
+		return false
+	}
 	f := float64(id)
 	return firn.ID(f) != id && strconv.FormatFloat(f, 'f', -1, 64) == id.String()
 }

@@ -2,7 +2,6 @@
 package idtext
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,7 +122,9 @@ func (s Sequencer) appendPrefixed(b []byte, id firn.ID) ([]byte, error) {
 	b = append(append(b, s.Prefix...), '_')
 	at := len(b)
 	b = firn.Base32.Append(b, id)
-	copy(b[at:], bytes.ToLower(b[at:]))
+	for i := at; i < len(b); i++ {
+		b[i] |= 'a' - 'A' // which digits have already
+	}
 	return b, nil
 }
 
