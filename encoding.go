@@ -1,7 +1,6 @@
 package firn
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -146,7 +145,8 @@ func (e *Encoding) Append(b []byte, id ID) []byte {
 // spaces, signs and the wrong case), is shorter or longer than the fixed width, begins
 // with an unnecessary zero, has wrong check digits, or is beyond [MaxID].
 func (e *Encoding) Parse(s string) (id ID, err error) {
-	text, ok := []byte(s), false
+	var ok bool
+	text := []byte(s) // which copies nothing, as nothing changes it
 	switch {
 	case e.checked:
 		id, ok = quickChecked(text)
@@ -162,7 +162,7 @@ func (e *Encoding) Parse(s string) (id ID, err error) {
 		id, ok = e.quick62(text)
 	}
 	if !ok {
-		return 0, e.explain(text)
+		return 0, e.explain(s)
 	}
 	return id, nil
 }
@@ -175,13 +175,13 @@ func checkDigits(id ID) [2]byte {
 
 // explainChecked does not say which check digits would fit: most mistakes are in the number, so these would make it
 // that of another ID.
-func explainChecked(s []byte) error {
-	number, check, ok := bytes.Cut(s, []byte("-"))
+func explainChecked(s string) error {
+	number, check, ok := strings.Cut(s, "-")
 	if !ok || len(check) != 2 {
 		return reject("checked", s, "it does not end with a hyphen and two check digits; want a text such as "+
 			"117465411174400005-32")
 	}
-	_, err := Decimal.Parse(string(number))
+	_, err := Decimal.Parse(number)
 	if parse, ok := errors.AsType[*ParseError](err); ok {
 		return reject("checked", s, "before the hyphen: %s", parse.Reason)
 	}
@@ -190,7 +190,7 @@ func explainChecked(s []byte) error {
 }
 
 // explain returns the error for a text that Parse does not read.
-func (e *Encoding) explain(s []byte) error {
+func (e *Encoding) explain(s string) error {
 	switch {
 	case e.checked:
 		return explainChecked(s)
@@ -202,13 +202,13 @@ func (e *Encoding) explain(s []byte) error {
 		return reject(e.name, s, "it begins with %q, which stands for zero; want no zeros in front of a number", s[0])
 	}
 	n, limit := uint64(0), math.MaxInt64/e.base
-	for i, c := range s {
-		d := uint64(e.digits[c])
+	for i := range len(s) {
+		d := uint64(e.digits[s[i]])
 		if d == foreign {
-			if e.base == 10 && isFloat(string(s)) {
+			if e.base == 10 && isFloat(s) {
 				return reject(e.name, s, "it is %s; want all digits, such as 117465411174400005", lossy)
 			}
-			r, _ := utf8.DecodeRune(s[i:])
+			r, _ := utf8.DecodeRuneInString(s[i:])
 			return reject(e.name, s, "it has %q at byte %d; want only %s", r, i, e.alphabet)
 		}
 		if n > limit || n*e.base+d > math.MaxInt64 {

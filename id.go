@@ -61,7 +61,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 func (id *ID) UnmarshalText(text []byte) error {
 	v, ok := quickDecimal(text)
 	if !ok {
-		return Decimal.explain(text)
+		return Decimal.explain(string(text))
 	}
 	*id = v
 	return nil

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,17 +107,35 @@ func (u UUID) MarshalText() ([]byte, error) { return u.append(nil), nil }
 
 func (u UUID) append(b []byte) []byte {
 	b = append(b, room[:36]...)
-	text := b[len(b)-36:]
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
-	middle, end := hexText(binary.BigEndian.Uint32(u[4:])), hexText(binary.BigEndian.Uint32(u[8:]))
-	binary.BigEndian.PutUint64(text, hexText(binary.BigEndian.Uint32(u[:])))
-	binary.BigEndian.PutUint32(text[9:], uint32(middle>>32))
-	binary.BigEndian.PutUint32(text[14:], uint32(middle))
-	binary.BigEndian.PutUint32(text[19:], uint32(end>>32))
-	binary.BigEndian.PutUint32(text[24:], uint32(end))
-	binary.BigEndian.PutUint64(text[28:], hexText(binary.BigEndian.Uint32(u[12:])))
+	t := (*[36]byte)(b[len(b)-36:])
+	t[8], t[13], t[18], t[23] = '-', '-', '-', '-'
+	pair := func(at int, c byte) { binary.LittleEndian.PutUint16(t[at:], hexPairs[c]) }
+	pair(0, u[0])
+	pair(2, u[1])
+	pair(4, u[2])
+	pair(6, u[3])
+	pair(9, u[4])
+	pair(11, u[5])
+	pair(14, u[6])
+	pair(16, u[7])
+	pair(19, u[8])
+	pair(21, u[9])
+	pair(24, u[10])
+	pair(26, u[11])
+	pair(28, u[12])
+	pair(30, u[13])
+	pair(32, u[14])
+	pair(34, u[15])
 	return b
 }
+
+// hexPairs has the two hex digits of each byte, the first in the lower byte.
+var hexPairs = func() (pairs [256]uint16) {
+	for i := range pairs {
+		pairs[i] = binary.LittleEndian.Uint16(hex.AppendEncode(nil, []byte{byte(i)}))
+	}
+	return pairs
+}()
 
 // hyphens has the places of the hyphens in the text of a UUID.
 var hyphens = [...]int{8, 13, 18, 23}

@@ -8,6 +8,7 @@ require (
 	github.com/firn-id/firn v0.0.0
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jxskiss/base62 v1.1.0
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/rs/xid v1.6.0
 	github.com/sony/sonyflake/v2 v2.2.0

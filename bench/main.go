@@ -3,7 +3,7 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost,
+// The sections are next, fill, fresh, text, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost,
 // attach, counter, counter-busy, strict and stores; without any, all of them run. Tables go to standard output,
 // progress to standard error.
 package main
@@ -36,6 +36,7 @@ func sections() []section {
 		{"next", runNext},
 		{"fill", runFill},
 		{"fresh", runFresh},
+		{"text", runText},
 		{"limit", runLimit},
 		{"serve", inContest(runServe)},
 		{"http", inContest(runHTTP)},

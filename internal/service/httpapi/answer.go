@@ -117,23 +117,22 @@ type list struct {
 
 // append appends the texts of ids, each within quotes, and writes what there is whenever it is long.
 func (l *list) append(ids *calls.Batch, quote string, text func([]byte, firn.ID) []byte) error {
-	first := true
+	before, between := quote, quote+","+quote
 	for some := range ids.All() {
 		b := l.b
 		for _, id := range some {
-			if !first {
-				b = append(b, ',')
-			}
-			first = false
-			b = append(b, quote...)
+			b = append(b, before...)
 			b = text(b, id)
-			b = append(b, quote...)
+			before = between
 		}
 		if l.b = b; len(b) >= piece {
 			if err := l.write(); err != nil {
 				return err
 			}
 		}
+	}
+	if ids.Len() > 0 {
+		l.b = append(l.b, quote...)
 	}
 	return nil
 }

@@ -369,3 +369,32 @@ func TestReadySaysWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// discarded is an answer that nobody reads.
+type discarded struct{ header http.Header }
+
+func (d discarded) Header() http.Header         { return d.header }
+func (d discarded) Write(b []byte) (int, error) { return len(b), nil }
+func (d discarded) WriteHeader(int)             {}
+
+// BenchmarkBatch writes 1,000 IDs an answer.
+func BenchmarkBatch(b *testing.B) {
+	h := newHandler(b, &servertest.Issuer{IDs: firn.Default}, nil, nil)
+	for _, form := range []string{"", "decimal", "hex", "base32", "base58", "base62", "uuid"} {
+		b.Run("form="+form, func(b *testing.B) {
+			target := "/api/v1/ids?count=1000"
+			if form != "" {
+				target += "&form=" + form
+			}
+			r := httptest.NewRequest(http.MethodPost, "http://localhost"+target, nil)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+				b.Fatal(w.Body)
+			}
+			for b.Loop() {
+				h.ServeHTTP(discarded{http.Header{}}, r)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/ID")
+		})
+	}
+}

@@ -1171,9 +1171,19 @@ var mutants = []mutant{
 		"./internal/service/idtext", "TestGuess",
 	},
 	{
-		"wrong check digits are read", "encoding.go",
-		"; check != string(c[:]) {", "; false && check != string(c[:]) {",
+		"wrong check digits are read", "digits.go",
+		"ok && checkDigits(id) == [2]byte(s[n+1:])", "ok",
 		".", "TestEncodingRejects|TestCheckedFindsMistakes",
+	},
+	{
+		"a character of no base is read beside seven digits", "digits.go",
+		"n&(0xf0*bytes1) | (hexDigits(n) ^ text)", "n & (0xf0 * bytes1)",
+		".", "TestTextsWithAnyByteAnywhere",
+	},
+	{
+		"a text beyond 64 bits is another ID", "digits.go",
+		" && before <= math.MaxInt64/four", " && before <= math.MaxInt64",
+		".", "TestEncodingRejects",
 	},
 	{
 		"check digits are of another modulus", "encoding.go",
