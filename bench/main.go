@@ -3,9 +3,9 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, fresh, text, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost,
-// attach, counter, counter-busy, strict and stores; without any, all of them run. Tables go to standard output,
-// progress to standard error.
+// The sections are next, fill, fresh, text, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer,
+// cluster-cost, attach, counter, counter-busy, strict and stores; without any, all of them run. Tables go to standard
+// output, progress to standard error.
 package main
 
 import (
