@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// The functions below make texts fast: they handle eight characters as the bytes of one word, or four with two look-ups.
-// Those that read say only whether they can: Parse then finds out what is wrong.
+// The functions below make texts fast: they handle eight characters as the bytes of one word, or four with two
+// look-ups. Those that read say only whether they can: Parse then finds out what is wrong.
 
 // Words with a 1 in each byte, in each second, and in each fourth; times c they have c there.
 const (
@@ -40,8 +40,8 @@ func appendDecimal(b []byte, id ID) []byte {
 	return b
 }
 
-// decimalText returns the 8 digits of a number below 10^8, the first in the lowest byte. It divides by 10,000, then both
-// parts by 100, and all four by 10: by a multiplication and a shift, which are exact for numbers that small.
+// decimalText returns the 8 digits of a number below 10^8, the first in the lowest byte. It divides by 10,000, then
+// both parts by 100, and all four by 10: by a multiplication and a shift, which are exact for numbers that small.
 func decimalText(n uint64) uint64 {
 	n = n/10_000 + n%10_000<<32
 	q := n * 10_486 >> 20 & (0x7f * bytes4)
@@ -61,7 +61,7 @@ func decimalValue(text uint64) (n uint64, ok bool) {
 	return n >> 32, ok
 }
 
-// quickDecimal is parse in base 10.
+// quickDecimal is Parse in base 10.
 func quickDecimal(s []byte) (id ID, ok bool) {
 	if len(s) == 0 || len(s) > 19 || len(s) > 1 && s[0] == '0' {
 		return 0, false
@@ -85,7 +85,7 @@ func quickDecimal(s []byte) (id ID, ok bool) {
 	return ID(n), n <= math.MaxInt64
 }
 
-// quickChecked is parse of a number with check digits.
+// quickChecked is Parse of a number with check digits.
 func quickChecked(s []byte) (id ID, ok bool) {
 	n := len(s) - 3
 	if n < 0 || s[n] != '-' {
@@ -129,7 +129,7 @@ func hexValue(text uint64) (n, wrong uint64) {
 	return (n | n>>16) & math.MaxUint32, wrong
 }
 
-// quickHex is parse in base 16.
+// quickHex is Parse in base 16.
 func quickHex(s []byte) (id ID, ok bool) {
 	if len(s) != 16 {
 		return 0, false
@@ -140,8 +140,8 @@ func quickHex(s []byte) (id ID, ok bool) {
 	return id, wrong|wrong2 == 0 && id >= 0
 }
 
-// appendDigits appends a number in base 32, 58 or 62: the last twelve digits, of which the widths leave out some, and in
-// base 32 the one before.
+// appendDigits appends a number in base 32, 58 or 62: the last twelve digits, of which the width leaves out some, and
+// in base 32 the one before.
 func (e *Encoding) appendDigits(b []byte, n uint64) []byte {
 	var first uint32 // four of the twelve, and
 	var rest uint64  // eight; the first is in the lowest byte
@@ -190,15 +190,15 @@ func (e *Encoding) four(n, base uint32) uint32 {
 	return uint32(e.pairs[n/(base*base)]) | uint32(e.pairs[n%(base*base)])<<16
 }
 
-// fourValue returns the number of the first 4 digits, in a base that is a constant where it is called. wrong is at least
-// foreign when one of them is no digit.
+// fourValue returns the number of the first 4 digits, in a base that is a constant where it is called. wrong is at
+// least foreign when one of them is no digit.
 func (e *Encoding) fourValue(s []byte, base uint64) (n, wrong uint64) {
 	_ = s[3]
 	a, b, c, d := uint64(e.digits[s[0]]), uint64(e.digits[s[1]]), uint64(e.digits[s[2]]), uint64(e.digits[s[3]])
 	return (a*base+b)*(base*base) + c*base + d, a | b | c | d
 }
 
-// quick32 is parse in base 32.
+// quick32 is Parse in base 32.
 func (e *Encoding) quick32(s []byte) (id ID, ok bool) {
 	if len(s) != 13 {
 		return 0, false
@@ -210,7 +210,7 @@ func (e *Encoding) quick32(s []byte) (id ID, ok bool) {
 	return ID(top<<60 | x<<40 | y<<20 | z), top < 8 && wrong1|wrong2|wrong3 < foreign
 }
 
-// quick62 is parse in base 62.
+// quick62 is Parse in base 62.
 func (e *Encoding) quick62(s []byte) (id ID, ok bool) {
 	const four = 62 * 62 * 62 * 62
 	if len(s) != 11 {
@@ -224,7 +224,7 @@ func (e *Encoding) quick62(s []byte) (id ID, ok bool) {
 	return ID(n), a|b|c|wrong1|wrong2 < foreign && x <= math.MaxInt64/(four*four) && n <= math.MaxInt64
 }
 
-// quick58 is parse in base 58: it reads one digit after the other while their number is not a multiple of 4, then 4 at
+// quick58 is Parse in base 58: it reads one digit after the other while their number is not a multiple of 4, then 4 at
 // once.
 func (e *Encoding) quick58(s []byte) (id ID, ok bool) {
 	const four = 58 * 58 * 58 * 58

@@ -144,7 +144,8 @@ func (e *Encoding) Append(b []byte, id ID) []byte {
 // [*ParseError] when s is empty, has a character that is not in the alphabet (such as
 // spaces, signs and the wrong case), is shorter or longer than the fixed width, begins
 // with an unnecessary zero, has wrong check digits, or is beyond [MaxID].
-func (e *Encoding) Parse(s string) (id ID, err error) {
+func (e *Encoding) Parse(s string) (ID, error) {
+	var id ID
 	var ok bool
 	text := []byte(s) // which copies nothing, as nothing changes it
 	switch {

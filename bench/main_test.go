@@ -55,8 +55,8 @@ func TestRoundsAreCountedWhole(t *testing.T) {
 func TestUnknownSection(t *testing.T) {
 	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(),
-		"next, fill, fresh, text, limit, serve, http, packed, unix, crowd, grpc, redis, client, sequencer, cluster-cost, "+
-			"attach, counter, counter-busy, strict, stores") {
+		"next, fill, fresh, text, limit, serve, http, packed, unix, crowd, grpc, redis, client, sequencer, "+
+			"cluster-cost, attach, counter, counter-busy, strict, stores") {
 		t.Errorf("got %v, want an error that names the sections", err)
 	}
 }

@@ -95,8 +95,8 @@ func (s Sequencer) guess(text string, now time.Time) (firn.ID, Form, error) {
 			"ORD117465411174400005, 117465411174400005-32 or 1-0Z8XHYq9t0Y", quoted(text))
 }
 
-// fits reports whether a text is long enough to be guessed, and as long as those of a form: most forms are ruled out so,
-// for less than the error of ReadIn costs.
+// fits reports whether a text is long enough to be guessed, and as long as those of a form. It rules most forms out for
+// less than the error of ReadIn costs.
 func fits(f Form, text string) bool {
 	text = strings.TrimPrefix(text, bom)
 	n := len(text)

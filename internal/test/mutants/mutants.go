@@ -1214,7 +1214,7 @@ var mutants = []mutant{
 	},
 	{
 		"digits alone are read as decimal", "internal/service/idtext/guess.go",
-		"	if len(all) > 1 && len(likely) > 0 {", "	if len(all) > 1 {\n		likely = all[:1]\n",
+		"; len(likely) > 0 {\n			all = likely\n", "; len(likely) >= 0 {\n			all = all[:1]\n",
 		"./internal/service/idtext", "TestDigits|TestNoNewTextIsReadAsAnotherID",
 	},
 	{
