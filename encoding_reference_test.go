@@ -123,7 +123,7 @@ func plainUUID(s string) (u UUID, ok bool) {
 // Every byte in every place of a text is read as plainParse reads it.
 func TestTextsWithAnyByteAnywhere(t *testing.T) {
 	texts := []string{"", "10", strings.Repeat("9", 20), "1234567-00", "jpXCZedGfVR", "LygHa16AHYG", "ZZZZZZZZZZZZZ"}
-	for _, id := range []ID{0, 7, 12_345_678, 99_999_999, 1e16 - 1, 1e16, 1541815603606036480, MaxID} {
+	for _, id := range []ID{7, 1e16, MaxID} {
 		for _, e := range Encodings() {
 			texts = append(texts, plainText(e, id))
 		}
