@@ -36,6 +36,7 @@ func (g *Generator) Advance(after ID, most time.Duration) error {
 	defer g.mu.Unlock()
 	now, next, end := g.now(), g.next.Load(), g.limit.Load()
 	if next >= least && next != g.unused {
+		g.least.Store(max(g.least.Load(), least)) // a Local may have some below
 		return nil
 	}
 	place := max(next, least) // later at a floor
@@ -60,6 +61,7 @@ func (g *Generator) Advance(after ID, most time.Duration) error {
 	for next < least && !g.next.CompareAndSwap(next, least) {
 		next = g.next.Load()
 	}
+	g.least.Store(max(g.least.Load(), least))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -28,6 +29,33 @@ func Example() {
 	}
 	fmt.Println(a < b)
 	// Output: true
+}
+
+// Make IDs in several goroutines at full speed: each has a way of its own.
+func ExampleGenerator_Local() {
+	g, err := firn.NewGenerator(firn.Default, 1)
+	if err != nil {
+		panic(err)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			l := g.Local()
+			var last firn.ID
+			for range 1000 {
+				id, err := l.Next(context.Background())
+				if err != nil {
+					panic(err)
+				}
+				if id <= last {
+					fmt.Println(id, "after", last)
+				}
+				last = id
+			}
+		})
+	}
+	all.Wait()
+	// Output:
 }
 
 // Make IDs that stay unique when the process starts again, even if the clock was set back meanwhile.

@@ -53,6 +53,10 @@ type Generator struct {
 	// limit is the first place that may not be used; it only grows.
 	limit atomic.Uint64
 
+	// least is the least place that a Local may give of a batch that it took before; it only grows, and is stopped at
+	// the end. It is written under mu.
+	least atomic.Uint64
+
 	// lookAhead is in nanoseconds, from leastAhead to mostAhead.
 	lookAhead atomic.Uint64
 
@@ -278,6 +282,7 @@ func (g *Generator) stop() time.Time {
 	if next := g.next.Swap(stopped); next != stopped && next > g.unused {
 		g.used = g.layout.TickStart(int64((next-1)/g.perTick) + 1)
 	}
+	g.least.Store(stopped)
 	g.openLocked()
 	return g.used
 }

@@ -14,7 +14,8 @@ import (
 // Under a clock that does anything, with many goroutines and a bound that its owner moves:
 // no ID repeats, none comes before one that its goroutine already had, none lies ahead of
 // the clock plus the look-ahead and how far somebody may advance it, and none lies at or
-// beyond the bound. Who has advanced it gets a greater ID.
+// beyond the bound. Who has advanced it gets a greater ID. Half of the goroutines have a Local,
+// whose IDs may be ahead of a clock that stepped back.
 //
 // The clock and the bound stand still within a round, so that what is allowed is exact.
 func TestGeneratorUnderAnyClock(t *testing.T) {
@@ -44,6 +45,11 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 		}
 
 		var taken [8][]ID
+		var locals [8]*Local
+		for i := range locals {
+			locals[i] = g.Local()
+		}
+		shown := clock.time() // the latest that the clock has shown
 		for range 50 {
 			switch r.IntN(6) {
 			case 0:
@@ -57,6 +63,9 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 			if to := clock.time().Add(ticks(r.Int64N(12) - 4)); r.IntN(2) == 0 && to.After(bound) {
 				bound = to
 				g.SetBound(to)
+			}
+			if clock.time().After(shown) {
+				shown = clock.time()
 			}
 			var all sync.WaitGroup
 			var round [8][]ID
@@ -73,7 +82,12 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 								after = -1
 							}
 						}
-						ids := take(g, batch)
+						var ids []ID
+						if i%2 == 0 {
+							ids = take(g, batch)
+						} else {
+							ids = takeLocally(locals[i], batch)
+						}
 						if len(ids) > 0 && ids[0] <= after {
 							t.Errorf("seed %d: %d after %d", seed, ids[0], after)
 						}
@@ -96,7 +110,11 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 					if begins.Before(floor) {
 						t.Fatalf("seed %d: %+v begins at %s, the floor is %s", seed, p, begins, floor)
 					}
-					if latest := clock.time().Add(lookAhead + most); begins.After(latest) {
+					latest := clock.time().Add(lookAhead + most)
+					if i%2 == 1 {
+						latest = shown.Add(lookAhead + most)
+					}
+					if begins.After(latest) {
 						t.Fatalf("seed %d: %+v begins at %s, clock and look-ahead are at %s", seed, p, begins, latest)
 					}
 				}
@@ -212,6 +230,17 @@ func take(g *Generator, batch int) []ID {
 	return ids
 }
 
+// takeLocally takes IDs of a Local without waiting, in batches of this many places.
+func takeLocally(l *Local, batch int) (ids []ID) {
+	for range batch {
+		l.recent = uint64(batch-1) * batchShare
+		if id, err := l.TryNext(); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 func checkUniqueAndAscending(t *testing.T, seed uint64, taken [][]ID) {
 	t.Helper()
 	for i, ids := range taken {
@@ -238,10 +267,16 @@ func TestStopIsTheLastWord(t *testing.T) {
 		var all sync.WaitGroup
 		last := make([]ID, 4)
 		for i := range last {
+			next := g.TryNext
+			if i%2 == 1 {
+				l := g.Local()
+				l.recent = 100 * batchShare
+				next = l.TryNext
+			}
 			all.Go(func() {
 				for {
 					before := stopped.Load()
-					id, err := g.TryNext()
+					id, err := next()
 					if err != nil {
 						return
 					}
