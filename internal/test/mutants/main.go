@@ -46,7 +46,7 @@ const parts = 3
 
 // every returns all mutants.
 func every() []mutant {
-	return slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, reservations,
+	return slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters, counters, advance, local, reservations,
 		compared, imports)
 }
 
