@@ -33,7 +33,7 @@ Record system := System {
   lowest  : version -> nat;                  (* no ID of a generation is smaller: one more than peer.generation.After,
                                                 or 0 if that is 0, because there were no IDs before *)
   words   : node -> name -> option word;     (* each owner's generator, if it has one already *)
-  ids     : list nat }.                      (* all IDs that were ever given *)
+  ids     : list nat }.                      (* all IDs that were ever taken: each is given once, or never *)
 
 Definition start : system :=
   System Prefix.start (fun _ => Layout 0 1 1 1) (fun _ => 0) (fun _ _ => None) [].
@@ -98,9 +98,10 @@ Inductive step (s : system) : system -> Prop :=
     within (layout_of s n o) limit (bound (owner_of s n o)) ->
     step s (with_word s n o (made (sequences (layout_of s n o)) (k * sequences (layout_of s n o)) limit))
 
-(* Steps of Word.v by which no place is given and no limit moves: Load, Choose, Abandon, Halt (firn.Generator.Stop). *)
+(* Steps of Word.v by which no place is taken and no limit moves: Load, Choose, Abandon, Halt (firn.Generator.Stop), and
+   Give, since what firn.Local.TryNext gives was taken before. *)
 | Prepares n o w w' :
-    words s n o = Some w -> Word.step w w' -> given w' = given w -> limit w' = limit w ->
+    words s n o = Some w -> Word.step w w' -> taken w' = taken w -> limit w' = limit w ->
     step s (with_word s n o w')
 
 (* peer.Member.extend moves a generator's limit to the horizon that the store has confirmed: firn.Generator.SetBound. *)
@@ -108,7 +109,7 @@ Inductive step (s : system) : system -> Prop :=
     words s n o = Some w -> limit w <= l -> within (layout_of s n o) l (bound (owner_of s n o)) ->
     step s (with_word s n o (move w l))
 
-(* Word.v's Swap: firn.Generator.Next and its like give IDs to a caller. *)
+(* Word.v's Swap: firn.Generator.Next and its like take IDs for a caller, who gets each at most once. *)
 | Gives n o w g word p count :
     words s n o = Some w -> calls w g = Chosen word p count -> next w = Some word ->
     step s (System
@@ -161,12 +162,12 @@ Record sound (s : system) : Prop := {
     floor (owner_of s n o) <= begins (layout_of s n o) (first w / sequences (layout_of s n o)) /\
     within (layout_of s n o) (limit w) (bound (owner_of s n o)) /\
     (ended (owner_of s n o) = true -> next w = None);
-  used_is_given : forall n o t, used (fence (keys s) n) o t ->
-    exists w p, words s n o = Some w /\ In p (given w) /\ t = begins (layout_of s n o) (p / sequences (layout_of s n o));
-  given_is_used : forall n o w p, words s n o = Some w -> In p (given w) ->
+  used_is_taken : forall n o t, used (fence (keys s) n) o t ->
+    exists w p, words s n o = Some w /\ In p (taken w) /\ t = begins (layout_of s n o) (p / sequences (layout_of s n o));
+  taken_is_used : forall n o w p, words s n o = Some w -> In p (taken w) ->
     used (fence (keys s) n) o (begins (layout_of s n o) (p / sequences (layout_of s n o)));
   ids_from : forall x, In x (ids s) ->
-    exists n o w p, words s n o = Some w /\ In p (given w) /\ x = id (layout_of s n o) n p;
+    exists n o w p, words s n o = Some w /\ In p (taken w) /\ x = id (layout_of s n o) n p;
   floor_above : forall n o, began (owner_of s n o) = true ->
     forall k, floor (owner_of s n o) <= begins (layout_of s n o) k ->
     lowest s (under (keys s) n o) <= id (layout_of s n o) 0 (k * sequences (layout_of s n o));
@@ -230,7 +231,7 @@ Lemma with_word_sound s n o w : sound s -> Word.reached w ->
   floor (owner_of s n o) <= begins (layout_of s n o) (first w / sequences (layout_of s n o)) ->
   within (layout_of s n o) (limit w) (bound (owner_of s n o)) ->
   (ended (owner_of s n o) = true -> next w = None) ->
-  (forall p, In p (given w) <-> exists w0, words s n o = Some w0 /\ In p (given w0)) ->
+  (forall p, In p (taken w) <-> exists w0, words s n o = Some w0 /\ In p (taken w0)) ->
   sound (with_word s n o w).
 Proof.
   intros [kr la ws ug gu idf fa ge nd] R Bg Wd Nd Fl Wi En Gi.
@@ -238,8 +239,8 @@ Proof.
     words (with_word s n o w) m b = words s m b).
   { intros m b. unfold with_word. simpl. destruct (Nat.eq_dec m n) as [->|]; sets; auto.
     destruct (Nat.eq_dec b o) as [->|]; sets; auto. }
-  assert (IN : forall m b w0 q, words s m b = Some w0 -> In q (given w0) ->
-    exists w1, words (with_word s n o w) m b = Some w1 /\ In q (given w1)).
+  assert (IN : forall m b w0 q, words s m b = Some w0 -> In q (taken w0) ->
+    exists w1, words (with_word s n o w) m b = Some w1 /\ In q (taken w1)).
   { intros m b w0 q E Q. destruct (W m b) as [(-> & -> & E')|E']; [|exists w0; split; congruence].
     exists w. split; auto. apply Gi. eauto. }
   split; auto.
@@ -383,11 +384,11 @@ Proof.
       (~ (m = n /\ v = o) /\ words s' m v = words s m v)).
     { intros m v. unfold s'. simpl. destruct (Nat.eq_dec m n) as [->|]; sets; auto; [|right; intuition].
       destruct (Nat.eq_dec v o) as [->|]; sets; auto. right; intuition. }
-    assert (IN : forall m v w0 q, words s m v = Some w0 -> In q (given w0) ->
-      exists w1, words s' m v = Some w1 /\ In q (given w1)).
+    assert (IN : forall m v w0 q, words s m v = Some w0 -> In q (taken w0) ->
+      exists w1, words s' m v = Some w1 /\ In q (taken w1)).
     { intros m v w0 q E Q. destruct (W m v) as [(-> & -> & E')|(_ & E')]; [|exists w0; split; congruence].
       eexists. split; [exact E'|]. simpl. apply in_or_app. right. replace w with w0 by congruence. auto. }
-    assert (NEW : forall q, p <= q < p + count -> exists w1, words s' n o = Some w1 /\ In q (given w1)).
+    assert (NEW : forall q, p <= q < p + count -> exists w1, words s' n o = Some w1 /\ In q (taken w1)).
     { intros q Q. destruct (W n o) as [(_ & _ & E')|(C & _)]; [|tauto].
       eexists. split; [exact E'|]. simpl. apply in_or_app. left. apply in_seq. lia. }
     split; auto.
@@ -415,7 +416,7 @@ Proof.
       destruct (ws _ _ _ E) as (a0 & b0 & c0 & d0 & e0 & f0 & En0).
       pose proof (la _ (word_under_open s m v w0 I E)) as Z0. fold (layout_of s m v) in Z0.
       pose proof (gu _ _ _ _ E Q0) as U0.
-      pose proof (places_lie_below_the_limit _ a0 _ Q0) as PL0.
+      pose proof (place_sound _ (Word.reached_sound _ a0) _ Q0) as PL0.
       assert (UN : used (fence k' n) o t) by (apply US; auto).
       assert (U1 : used (fence k' m) v (begins (layout_of s m v) (q0 / sequences (layout_of s m v)))) by (apply US; auto).
       assert (F0 : floor (owner_of s m v) <= begins (layout_of s m v) (q0 / sequences (layout_of s m v))).
@@ -441,8 +442,8 @@ Proof.
   - (* Ends *)
     assert (LE : forall u, used (fence (keys s) n) o u -> u < e).
     { intros u U. destruct (ug _ _ _ U) as (w & q & E & Q & ->). rewrite E in H1. destruct H1 as [Nn ->].
-      destruct (ws _ _ _ E) as (a & _). pose proof (nothing_comes_after_stop _ a Nn _ Q) as Lf.
-      pose proof (places_lie_below_the_limit _ a _ Q) as [Pf _].
+      destruct (ws _ _ _ E) as (a & _). pose proof (final_sound _ (Word.reached_sound _ a) Nn _ Q) as Lf.
+      pose proof (place_sound _ (Word.reached_sound _ a) _ Q) as [Pf _].
       pose proof (la _ (word_under_open s n o w I E)) as Z. fold (layout_of s n o) in Z.
       unfold end_of. destruct (Nat.leb_spec (final w) (first w)); [lia|].
       assert (q / sequences (layout_of s n o) <= (final w - 1) / sequences (layout_of s n o)) by
@@ -474,7 +475,8 @@ Proof. induction 1; [apply start_sound|eapply step_sound; eauto]. Qed.
 
 (* ===== The theorem ===== *)
 
-(* The list of all IDs that were ever given, by all members and in all generations of the name, has none twice. *)
+(* The list of all IDs that were ever taken, by all members and in all generations of the name, has none twice; and no
+   place is given twice of those that were taken (Word.v). *)
 Theorem no_id_is_given_twice s : reached s -> NoDup (ids s).
 Proof. intros R. apply (no_id_twice s (reached_sound s R)). Qed.
 

@@ -2,10 +2,12 @@
 
    A place is a tick and a sequence together, as one number: the places of tick k are k * width to k * width + width - 1. A
    goroutine that takes places does three things, and others may do theirs in between: it loads the word, it chooses
-   places by what its clock and the limit say, and it swaps the word if that is still what it loaded. The clock may
-   show anything, and a caller may move the word forward to any place. A goroutine that is never scheduled again takes no more steps. *)
+   places by what its clock and the limit say, and it swaps the word if that is still what it loaded. The places are
+   taken then. It gives them one by one: at once, or, as a Local, whenever it is asked; or it takes others, and never
+   gives the rest. A Local counts as a goroutine of its own. The clock may show anything, and a caller may move the word
+   forward to any place. A goroutine that is never scheduled again takes no more steps. *)
 
-From Coq Require Import Arith Lia List.
+From Coq Require Import Arith Lia List Sorted.
 Import ListNotations.
 
 (* ===== The model ===== *)
@@ -26,27 +28,37 @@ Record word := Word {
   limit : place;            (* firn.Generator.limit: the first place that may not be used *)
   final : place;            (* once stopped: the lowest free place at that moment *)
   calls : goroutine -> call;
-  given : list place }.     (* all places that were ever given *)
+  taken : list place;       (* all places that were ever taken *)
+  held  : goroutine -> list place; (* from firn.Local.next to firn.Local.end: what it has taken and not given yet *)
+  given : list place;       (* all places that were ever given *)
+  got   : goroutine -> list place }. (* those of one goroutine, the latest first *)
 
 Definition put {A} (f : nat -> A) (k : nat) (x : A) : nat -> A := fun i => if Nat.eqb i k then x else f i.
 
 (* firn.NewGenerator: the generator begins at a place, and has a limit. *)
-Definition made (ticks_width f l : nat) : word := Word ticks_width f (Some f) l 0 (fun _ => Idle) [].
+Definition made (ticks_width f l : nat) : word := 
+  Word ticks_width f (Some f) l 0 (fun _ => Idle) [] (fun _ => []) [] (fun _ => []).
 
 Definition load (w : word) (g : goroutine) (n : place) : word :=
-  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g (Loaded n)) (given w).
+  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g (Loaded n)) (taken w) (held w) (given w)
+    (got w).
 Definition choose (w : word) (g : goroutine) (n p : place) (count : nat) : word :=
-  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g (Chosen n p count)) (given w).
+  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g (Chosen n p count)) (taken w) (held w)
+    (given w) (got w).
 Definition swap (w : word) (g : goroutine) (p : place) (count : nat) : word :=
-  Word (width w) (first w) (Some (p + count)) (limit w) (final w) (put (calls w) g Idle) (seq p count ++ given w).
+  Word (width w) (first w) (Some (p + count)) (limit w) (final w) (put (calls w) g Idle) (seq p count ++ taken w)
+    (put (held w) g (seq p count)) (given w) (got w).
+Definition give (w : word) (g : goroutine) (p : place) (rest : list place) : word :=
+  Word (width w) (first w) (next w) (limit w) (final w) (calls w) (taken w) (put (held w) g rest) (p :: given w)
+    (put (got w) g (p :: got w g)).
 Definition abandon (w : word) (g : goroutine) : word :=
-  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g Idle) (given w).
+  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g Idle) (taken w) (held w) (given w) (got w).
 Definition move (w : word) (l : place) : word :=
-  Word (width w) (first w) (next w) l (final w) (calls w) (given w).
+  Word (width w) (first w) (next w) l (final w) (calls w) (taken w) (held w) (given w) (got w).
 Definition advance (w : word) (p : place) : word :=
-  Word (width w) (first w) (Some p) (limit w) (final w) (calls w) (given w).
+  Word (width w) (first w) (Some p) (limit w) (final w) (calls w) (taken w) (held w) (given w) (got w).
 Definition halt (w : word) (n : place) : word :=
-  Word (width w) (first w) None (limit w) n (calls w) (given w).
+  Word (width w) (first w) None (limit w) n (calls w) (taken w) (held w) (given w) (got w).
 
 Inductive step (w : word) : word -> Prop :=
 
@@ -63,10 +75,16 @@ Inductive step (w : word) : word -> Prop :=
     step w (choose w g n p count)
 
 (* firn.Generator.reserve or firn.Generator.quick swaps the word, which is still what it loaded: the places are
-   given. *)
+   taken, and firn.Local.take forgets those that it has left. *)
 | Swap g n p count :
     calls w g = Chosen n p count -> next w = Some n ->
     step w (swap w g p count)
+
+(* firn.Generator.Next or firn.Local.TryNext gives the first place that it holds, however much later, and whatever has
+   happened to the word. *)
+| Give g p rest :
+    held w g = p :: rest ->
+    step w (give w g p rest)
 
 (* firn.Generator.reserve finds that the word has changed, or that there is no place now; it begins again or returns an
    error. *)
@@ -78,7 +96,7 @@ Inductive step (w : word) : word -> Prop :=
     limit w <= l ->
     step w (move w l)
 
-(* firn.Generator.Advance swaps the word for a later one: the places between are never given. *)
+(* firn.Generator.Advance swaps the word for a later one: the places between are never taken. *)
 | Advance n p :
     next w = Some n -> n <= p ->
     step w (advance w p)
@@ -91,12 +109,19 @@ Inductive step (w : word) : word -> Prop :=
 (* ===== The proof ===== *)
 
 Record sound (w : word) : Prop := {
-  place_sound : forall p, In p (given w) -> first w <= p < limit w;
-  next_sound : forall n, next w = Some n -> first w <= n /\ forall p, In p (given w) -> p < n;
-  final_sound : next w = None -> forall p, In p (given w) -> p < final w;
+  place_sound : forall p, In p (taken w) -> first w <= p < limit w;
+  next_sound : forall n, next w = Some n -> first w <= n /\ forall p, In p (taken w) -> p < n;
+  final_sound : next w = None -> forall p, In p (taken w) -> p < final w;
   loaded_sound : forall g n, calls w g = Loaded n -> first w <= n;
   chosen_sound : forall g n p c, calls w g = Chosen n p c ->
     first w <= n <= p /\ 1 <= c /\ p / width w = (p + c - 1) / width w /\ p + c <= limit w;
+  held_taken : forall g p, In p (held w g) -> In p (taken w) /\ ~ In p (given w);
+  held_apart : forall g h p, In p (held w g) -> In p (held w h) -> g = h;
+  held_ascends : forall g, StronglySorted lt (held w g);
+  given_taken : forall p, In p (given w) -> In p (taken w);
+  got_given : forall g p, In p (got w g) -> In p (given w);
+  got_before : forall g p q, In p (got w g) -> In q (held w g) -> p < q;
+  got_ascends : forall g, StronglySorted gt (got w g);
   distinct : NoDup (given w) }.
 
 Lemma made_sound k f l : sound (made k f l).
@@ -104,36 +129,64 @@ Proof.
   split; simpl; try discriminate; try tauto.
   - intros n E. inversion E. split; [lia|tauto].
   - constructor.
+  - constructor.
+  - constructor.
 Qed.
 
 Ltac cases := unfold put in *; repeat match goal with
   | |- context [Nat.eqb ?a ?b] => destruct (Nat.eqb_spec a b); subst
   | H : context [Nat.eqb ?a ?b] |- _ => destruct (Nat.eqb_spec a b); subst end.
 
-Lemma append_distinct (p c : nat) (l : list nat) : NoDup l -> (forall x, In x l -> x < p) -> NoDup (seq p c ++ l).
+Lemma seq_ascends p c : StronglySorted lt (seq p c).
 Proof.
-  intros D L. revert p L. induction c as [|c IH]; intros p L; simpl; auto.
-  constructor.
-  - rewrite in_app_iff, in_seq. intros [H|H]; [lia|]. apply L in H. lia.
-  - apply IH. intros x H. apply L in H. lia.
+  revert p. induction c as [|c IH]; intros p; simpl; constructor; auto.
+  apply Forall_forall. intros x X. apply in_seq in X. lia.
 Qed.
 
 Lemma step_sound w w' : sound w -> step w w' -> sound w'.
 Proof.
-  intros [ps ns fs ls cs ds] S. destruct S; unfold load, choose, swap, abandon, move, advance, halt.
+  intros [ps ns fs ls cs ht ha hs gt gg gb gs ds] S.
+  destruct S; unfold load, choose, swap, give, abandon, move, advance, halt.
   - (* Load *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
     inversion E; subst. apply ns in H. tauto.
   - (* Choose *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
     inversion E; subst. pose proof (ls _ _ H). repeat split; auto.
   - (* Swap *) destruct (cs _ _ _ _ H) as (L & C & W & B). destruct (ns _ H0) as [F A].
-    split; simpl.
+    assert (N : forall q, In q (seq p count) -> ~ In q (taken w)).
+    { intros q Q T. apply in_seq in Q. apply A in T. lia. }
+    split; simpl; auto.
     + intros q. rewrite in_app_iff, in_seq. intros [Q|Q]; [lia|]. apply ps in Q. lia.
     + intros m E. inversion E; subst. split; [lia|]. intros q. rewrite in_app_iff, in_seq. intros [Q|Q]; [lia|].
       apply A in Q. lia.
     + discriminate.
     + intros g' m. cases; intros E; try discriminate; eauto.
     + intros g' m q d. cases; intros E; try discriminate; eauto.
-    + apply append_distinct; auto. intros x X. apply A in X. lia.
+    + intros g' q. rewrite in_app_iff. cases; intros Q.
+      * split; [tauto|]. intros G. apply (N q Q). auto.
+      * apply ht in Q. tauto.
+    + intros g' h q. cases; auto; intros Q R.
+      * destruct (N q Q). apply (ht _ _ R).
+      * destruct (N q R). apply (ht _ _ Q).
+      * apply (ha g' h q); auto.
+    + intros g'. cases; auto. apply seq_ascends.
+    + intros q Q. apply in_or_app. auto.
+    + intros g' q r. cases; eauto. intros Q R. apply gg, gt, A in Q. apply in_seq in R. lia.
+  - (* Give *) pose proof (hs g) as O. rewrite H in O. inversion O as [|? ? O' P]; subst.
+    rewrite Forall_forall in P.
+    assert (I : In p (held w g)) by (rewrite H; simpl; auto).
+    assert (R : forall q, In q rest -> In q (held w g)) by (intros q Q; rewrite H; simpl; auto).
+    destruct (ht _ _ I) as [T U].
+    split; simpl; auto.
+    + intros g' q. cases; intros Q.
+      * destruct (ht _ _ (R q Q)) as [T' U']. split; auto. intros [E|E]; auto. subst. apply P in Q. lia.
+      * destruct (ht _ _ Q) as [T' U']. split; auto. intros [E|E]; auto. subst. destruct n. eapply ha; eauto.
+    + intros g' h q. cases; intros Q Q'; eauto.
+    + intros g'. cases; auto.
+    + intros q [Q|Q]; subst; auto.
+    + intros g' q. cases; simpl; [intros [Q|Q]; subst|]; eauto.
+    + intros g' q r. cases; eauto. intros [Q|Q] E; subst; auto. apply (gb g); auto.
+    + intros g'. cases; auto. constructor; auto. apply Forall_forall. intros q Q. apply (gb g q p); auto.
+    + constructor; auto.
   - (* Abandon *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
   - (* Move *) split; simpl; auto.
     + intros p P. apply ps in P. lia.
@@ -158,11 +211,19 @@ Proof. intros R. apply (distinct w (reached_sound w R)). Qed.
 
 (* All places lie between where the generator began and its limit. *)
 Theorem places_lie_below_the_limit w : reached w -> forall p, In p (given w) -> first w <= p < limit w.
-Proof. intros R. apply (place_sound w (reached_sound w R)). Qed.
+Proof. intros R p P. apply reached_sound in R. apply (place_sound w R), (given_taken w R), P. Qed.
 
-(* What firn.Generator.Stop finds in the word lies behind every place that was or will be given. *)
+(* The places that one goroutine gets ascend, and so do those of a Local: the latest exceeds all before it. *)
+Theorem places_of_one_goroutine_ascend w g : reached w -> StronglySorted gt (got w g).
+Proof. intros R. apply (got_ascends w (reached_sound w R)). Qed.
+
+(* What firn.Generator.Stop finds in the word lies behind every place that was given, *)
 Theorem nothing_comes_after_stop w : reached w -> next w = None -> forall p, In p (given w) -> p < final w.
-Proof. intros R. apply (final_sound w (reached_sound w R)). Qed.
+Proof. intros R N p P. apply reached_sound in R. apply (final_sound w R N), (given_taken w R), P. Qed.
+
+(* and behind every place that a Local still holds. *)
+Theorem stop_covers_what_is_held w g : reached w -> next w = None -> forall p, In p (held w g) -> p < final w.
+Proof. intros R N p P. apply reached_sound in R. apply (final_sound w R N), (held_taken w R g p P). Qed.
 
 (* ===== Stop ===== *)
 

@@ -115,6 +115,11 @@ func TestBrokenProofsAreFound(t *testing.T) {
 			"(forall x, sent w x -> writer x = o -> from x = to x -> expects x = known a \\/ refused w x) ->",
 			"True ->", "Error:",
 		},
+		{"a goroutine takes places that others have taken", "    n <= p -> 1 <= count", "    1 <= count", "Error:"},
+		{
+			"a Local still has what it has given", "(put (held w) g rest) (p :: given w)", "(held w) (p :: given w)",
+			"Error:",
+		},
 		{"a lemma is admitted", sound, unsound + "Admitted.", "must not rest on"},
 		{"an axiom", "Definition name := nat.", "Axiom easy : False.", "must not rest on"},
 		{
@@ -127,7 +132,7 @@ func TestBrokenProofsAreFound(t *testing.T) {
 		{"no theorem", "\nTheorem ", "\nLemma ", "0 of 0 theorems"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			files := []string{"Fence", "Copy", "Count"}
+			files := []string{"Fence", "Copy", "Count", "Word"}
 			i := slices.IndexFunc(files, func(file string) bool { return strings.Contains(texts[file], c.old) })
 			if i < 0 {
 				t.Fatalf("none of %q has %q", files, c.old)
