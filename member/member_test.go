@@ -49,6 +49,15 @@ func TestLife(t *testing.T) {
 		!slices.IsSorted(ids) {
 		t.Errorf("%v, %v: %v", id, ids, err)
 	}
+	l := s.Local()
+	last := ids[2]
+	for range 2000 { // so many that it has several at a time
+		id, err := l.Next(ctx)
+		if err != nil || id <= last {
+			t.Fatalf("Local: %d after %d, %v", id, last, err)
+		}
+		last = id
+	}
 	if p, err := s.Parts(id); err != nil || !slices.Equal(s.NodeIDs(), []int64{p.Node}) || s.Ready() != nil {
 		t.Errorf("%v of node %d: %v", s.NodeIDs(), p.Node, err)
 	}
@@ -58,6 +67,9 @@ func TestLife(t *testing.T) {
 	if _, err := s.Next(ctx); !errors.Is(err, member.ErrNotReady) || !errors.Is(err, member.ErrDetached) {
 		t.Errorf("Next after Detach: %v", err)
 	}
+	if _, err := l.Next(ctx); !errors.Is(err, member.ErrNotReady) || !errors.Is(err, member.ErrDetached) {
+		t.Errorf("Local.Next after Detach: %v", err)
+	}
 	if err := s.Attach(ctx); err != nil {
 		t.Error(err)
 	}
@@ -65,6 +77,9 @@ func TestLife(t *testing.T) {
 		if state.Phase == member.Attached {
 			break
 		}
+	}
+	if _, err := l.Next(ctx); err != nil {
+		t.Errorf("Local.Next, attached again: %v", err)
 	}
 	if err := m.Destroy(ctx, "orders"); err != nil {
 		t.Error(err)

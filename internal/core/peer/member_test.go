@@ -96,8 +96,12 @@ type node struct {
 	done    chan struct{} // closed when it has joined and attached, or could not
 	err     error         // why it could not
 
-	mu   sync.Mutex
-	last firn.ID
+	mu        sync.Mutex
+	last      firn.ID
+	lastNext  firn.ID
+	local     *Local
+	lastLocal firn.ID
+	turns     int
 }
 
 // setup is what a test can change of a node.
@@ -234,11 +238,27 @@ func wish(from, to int64) func(string, cluster.Definition) *cluster.Range {
 
 func onOneNode(c *setup) { c.definition = cluster.Define(oneNode) }
 
-// take takes an ID, and checks it against all others.
+// NextLocally is Next of a Local, which goroutines must not call at once.
+func (n *node) NextLocally(ctx context.Context) (firn.ID, error) {
+	s := n.seq.Load()
+	if s == nil {
+		return 0, ErrNotReady
+	}
+	if n.local == nil || n.local.s != s {
+		n.local = s.Local()
+	}
+	return n.local.Next(ctx)
+}
+
+// take takes an ID, every other time of a Local, and checks it against all others.
 func (n *node) take() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	id, err := n.Next(n.world.t.Context())
+	next, last := n.Next, &n.lastNext
+	if n.turns++; n.turns%2 == 0 {
+		next, last = n.NextLocally, &n.lastLocal
+	}
+	id, err := next(n.world.t.Context())
 	if err != nil {
 		return err
 	}
@@ -248,10 +268,10 @@ func (n *node) take() error {
 		n.world.t.Errorf("%s gave %d, which %s gave before", n.name, id, by)
 	}
 	n.world.given[id] = n.name
-	if id <= n.last && !n.several {
-		n.world.t.Errorf("%s gave %d after %d", n.name, id, n.last)
+	if id <= *last && !n.several {
+		n.world.t.Errorf("%s gave %d after %d", n.name, id, *last)
 	}
-	n.last = id
+	*last, n.last = id, id
 	return nil
 }
 

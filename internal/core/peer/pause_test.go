@@ -55,11 +55,15 @@ func pausedAtEveryPoint(t *testing.T, nodes int) {
 	t.Logf("%d points", len(points))
 
 	next := func(n *node) (firn.ID, error) { return n.Next(n.world.t.Context()) }
+	var own *Local // of the caller that is paused
+	local := func(n *node) (firn.ID, error) { return own.Next(n.world.t.Context()) }
 	takes := map[string]func(*node) (firn.ID, error){
-		"Next":                     next,
-		"Fill":                     (*node).fillOne,
-		"Next, by a ticking clock": next,
-		"Fill, by a ticking clock": (*node).fillOne,
+		"Next":                      next,
+		"Fill":                      (*node).fillOne,
+		"Local":                     local,
+		"Next, by a ticking clock":  next,
+		"Fill, by a ticking clock":  (*node).fillOne,
+		"Local, by a ticking clock": local,
 	}
 	// What happens meanwhile, and who then owns the node ID.
 	happens := map[string]func(a *node) (successor *node){
@@ -86,8 +90,12 @@ func pausedAtEveryPoint(t *testing.T, nodes int) {
 					a.ready(time.Second)
 					a.holds(nodes, time.Second) // else it may claim one only later, and then has no successor
 					time.Sleep(5 * time.Millisecond)
+					own = a.seq.Load().Local()
 					if strings.HasSuffix(name, "ticking clock") {
-						for range 1000 { // so many at once that the clock ticks
+						for range 1000 { // so many at once that the clock ticks, and the Local has batches
+							if _, err := own.Next(t.Context()); err != nil {
+								t.Fatal(err)
+							}
 							if err := a.take(); err != nil {
 								t.Fatal(err)
 							}

@@ -52,4 +52,14 @@ var local = []mutant{
 		"	_      [cacheLine - 40]byte\n", "",
 		".", "^TestLocalsShareNoCacheLine$",
 	},
+	{
+		"a Local of a sequencer keeps its first generator", "internal/core/peer/local.go",
+		"if l.generator == g {", "if l.generator != nil {",
+		"./internal/core/peer", "^TestLocalOutlivesItsGenerator$",
+	},
+	{
+		"a Local of a sequencer goes below its last node ID's IDs", "internal/core/peer/lane.go",
+		"later(t.fence.Floor(), used)", "t.fence.Floor()",
+		"./internal/core/peer", "^TestLocalAscendsAcrossNodeIDs$",
+	},
 }

@@ -27,6 +27,8 @@ var hotPath = []struct {
 		[]string{"Next", "TryNext", "Fill", "TryFill", "quick", "reserve", "enter", "read", "now"},
 	},
 	{"coarse_clock.go", "PausePoint", []string{"Now", "Sync", "look", "wake"}},
+	{"local.go", "PausePoint", []string{"Next", "TryNext", "has", "take"}},
+	{"internal/core/peer/local.go", "firn.PausePoint", []string{"Next", "use"}},
 	{"internal/core/peer/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take", "own"}},
 }
 

@@ -30,6 +30,7 @@ func (f Failure) String() string { return fmt.Sprintf("%s, at %s: %s", f.Rule, f
 type lane struct {
 	by, sequencer string
 	layout        firn.Layout
+	local         bool // a Local gives its IDs, which has an order of its own
 	jumps         bool // several give its IDs, so that they are not noted in the order in which they were made
 }
 
@@ -56,7 +57,13 @@ type seen struct {
 // use is who used which tick of a node ID, and the last ID that each gave.
 type use struct {
 	ticks map[int64]string
-	last  map[string]firn.ID
+	last  map[giver]firn.ID
+}
+
+// giver is a process, or the Locals of one.
+type giver struct {
+	by    string
+	local bool
 }
 
 func newSeen() *seen {
@@ -79,7 +86,7 @@ func (s *seen) note(l lane, made, given firn.ID) (rule, text string) {
 	n := node{l.sequencer, l.layout, parts.Node}
 	u := s.used[n]
 	if u == nil {
-		u = &use{ticks: map[int64]string{}, last: map[string]firn.ID{}}
+		u = &use{ticks: map[int64]string{}, last: map[giver]firn.ID{}}
 		s.used[n] = u
 	}
 	who := func() string {
@@ -91,10 +98,11 @@ func (s *seen) note(l lane, made, given firn.ID) (rule, text string) {
 	if by, used := u.ticks[parts.Tick]; used && by != l.by {
 		return "an instant of a node ID has one owner", fmt.Sprintf("%s; %s has given IDs of that tick", who(), by)
 	}
-	if last, has := u.last[l.by]; has && made <= last && !l.jumps {
+	g := giver{l.by, l.local}
+	if last, has := u.last[g]; has && made <= last && !l.jumps {
 		return "the IDs of a node ID ascend", fmt.Sprintf("%s after %d", who(), last)
 	}
-	of[given], u.ticks[parts.Tick], u.last[l.by] = l.by, l.by, made
+	of[given], u.ticks[parts.Tick], u.last[g] = l.by, l.by, made
 	return "", ""
 }
 

@@ -96,7 +96,9 @@ type handle struct {
 	*peer.Sequencer
 	process *process
 	lane    lane
+	local   *peer.Local
 	over    string // why it may give no ID any more; guarded by world.mu
+	turns   int    // how often IDs were taken; guarded by world.mu
 }
 
 func (p *process) Traits() store.Traits { return store.Traits{Shared: p.Shared} }
@@ -339,7 +341,7 @@ func (p *process) handle(s *peer.Sequencer) *handle {
 			return h
 		}
 	}
-	h := &handle{Sequencer: s, process: p, lane: newLane(p.name, s)}
+	h := &handle{Sequencer: s, process: p, lane: newLane(p.name, s), local: s.Local()}
 	p.handles[s.Name()] = append(p.handles[s.Name()], h)
 	return h
 }

@@ -26,33 +26,45 @@ func (w *world) take(m *machine, sequencer string, count int64) {
 // patience is how long a caller waits for an ID: for the clock, under saturation.
 const patience = 5 * time.Millisecond
 
-// takeOf takes IDs until there are none, one after the other or all at once, and checks each.
+// locally is how many times as many IDs are taken of a Local at once, if more than that, so that it has some left.
+const locally = 8
+
+// takeOf takes IDs until there are none, all at once or one after the other, also of a Local, and checks each.
 func (w *world) takeOf(h *handle, count int64) (err error) {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	w.mu.Lock()
 	over := h.over
+	h.turns++
+	local := h.turns%2 == 0
 	w.mu.Unlock()
 	if count%2 == 0 {
 		ids := make([]firn.ID, count)
 		if err := h.Fill(ctx, ids); err != nil {
 			return err
 		}
-		w.note(h, over, ids...)
+		w.note(h, h.lane, over, ids...)
 		return nil
 	}
+	next, lane := h.Next, h.lane
+	if local {
+		next, lane.local = h.local.Next, true
+	}
+	if local && count > locally {
+		count *= locally
+	}
 	for range count {
-		id, err := h.Next(ctx)
+		id, err := next(ctx)
 		if err != nil {
 			return err
 		}
-		w.note(h, over, id)
+		w.note(h, lane, over, id)
 	}
 	return nil
 }
 
 // note checks IDs that a handle gave.
-func (w *world) note(h *handle, over string, ids ...firn.ID) {
+func (w *world) note(h *handle, l lane, over string, ids ...firn.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
@@ -60,7 +72,7 @@ func (w *world) note(h *handle, over string, ids ...firn.ID) {
 			w.failLocked("what is over stays over",
 				fmt.Sprintf("%s gives %d of %s %s", h.process.name, id, h.Name(), over))
 		}
-		if rule, text := w.seen.note(h.lane, h.gather(id), id); rule != "" {
+		if rule, text := w.seen.note(l, h.gather(id), id); rule != "" {
 			w.failLocked(rule, text)
 		}
 	}
