@@ -31,15 +31,16 @@ func (g *Generator) Local() *Local { return &Local{g: g} }
 
 // Next returns the next ID. It waits and fails as Generator.Next does.
 func (l *Local) Next(ctx context.Context) (ID, error) {
-	for {
-		id, err := l.TryNext()
+	for !l.has(l.g.shown.Load()) {
+		err := l.take()
 		if err == nil {
-			return id, nil
+			break
 		}
 		if err := l.g.wait(ctx, err); err != nil {
 			return 0, err
 		}
 	}
+	return l.give(), nil
 }
 
 // TryNext returns the next ID, and never waits. It fails as Generator.TryNext does.
@@ -49,9 +50,14 @@ func (l *Local) TryNext() (ID, error) {
 			return 0, err
 		}
 	}
+	return l.give(), nil
+}
+
+// give gives the next place of the batch.
+func (l *Local) give() ID {
 	place := l.next
 	l.next++
-	return l.g.packing.id(place), nil
+	return l.g.packing.id(place)
 }
 
 // has reports whether the next place of the batch may be given at a time. A clock that sleeps shows a negative time.

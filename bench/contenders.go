@@ -8,6 +8,7 @@ import (
 
 	"github.com/bwmarrin/snowflake"
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/member"
 	"github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
 	"github.com/rs/xid"
@@ -97,6 +98,33 @@ func firnNext(name string, layout firn.Layout, options ...firn.Option) contender
 	return contender{name, func(n int) (last int64) {
 		for range n {
 			last = int64(must(g.Next(ctx)))
+		}
+		return last
+	}}
+}
+
+// firnLocal has each goroutine take from a Local of its own.
+func firnLocal(name string, layout firn.Layout, options ...firn.Option) contender {
+	ctx, g := context.Background(), must(firn.NewGenerator(layout, 1, options...))
+	locals := sync.Pool{New: func() any { return g.Local() }}
+	return contender{name, func(n int) (last int64) {
+		l := locals.Get().(*firn.Local)
+		defer locals.Put(l)
+		for range n {
+			last = int64(must(l.Next(ctx)))
+		}
+		return last
+	}}
+}
+
+// sequencerLocal is firnLocal with a sequencer of a member.
+func sequencerLocal(name string, s *member.Sequencer) contender {
+	ctx, locals := context.Background(), sync.Pool{New: func() any { return s.Local() }}
+	return contender{name, func(n int) (last int64) {
+		l := locals.Get().(*member.Local)
+		defer locals.Put(l)
+		for range n {
+			last = int64(must(l.Next(ctx)))
 		}
 		return last
 	}}

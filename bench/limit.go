@@ -25,13 +25,14 @@ type saturation struct {
 // runLimit asks generators for more IDs than their layout has, from several goroutines, and
 // measures how near they come to its limit and what CPU time an ID costs then.
 func runLimit(ctx context.Context, s settings) ([]table, error) {
-	const next, fill, peer = "firn Next", "firn Fill of 100", "bwmarrin/snowflake (spins)"
+	const next, local, fill, peer = "firn Next", "firn Local", "firn Fill of 100", "bwmarrin/snowflake (spins)"
 	contenders := []contender{
 		firnNext(next, firn.Default),
 		firnFill(fill, firn.Default, 100),
 		bwmarrin(peer, 10, 12),
 		sony("sony/sonyflake v2, 12 bits at 1 ms (sleeps)",
 			sonyflake.Settings{BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond}),
+		firnLocal(local, firn.Default),
 	}
 	var tables []table
 	for _, goroutines := range []int{1, 2, 64} {
@@ -42,6 +43,8 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 		t.Targets = []target{
 			atLeast("Next, % of the limit, median", rates.median(next), 99.5),
 			atLeast("Next, % of the limit, best round", slices.Max(rates[next]), 99.5),
+			atLeast("a Local, % of the limit, median", rates.median(local), 99.5),
+			atLeast("a Local, % of the limit, best round", slices.Max(rates[local]), 99.5),
 			atMost("Next, CPU to the spinning peer", costs.ratio(next, peer), 1./3),
 		}
 		tables = append(tables, t)

@@ -13,6 +13,7 @@ import (
 const (
 	nextFirn     = "firn Next, 1+21 bits, true clock"
 	nextCoarse   = "firn Next, 1+21 bits, CoarseClock"
+	nextLocal    = "firn Local, 1+21 bits, CoarseClock"
 	nextSeveral  = "firn, a node ID for each processor"
 	nextBwmarrin = "bwmarrin/snowflake, 1+21 bits"
 	nextShards   = "bytentropy/snowflake's scheme"
@@ -33,6 +34,7 @@ func runNext(ctx context.Context, s settings) ([]table, error) {
 		sourceNext(nextSeveral, several),
 		firnNext(nextFirn, wide, trueClock()),
 		firnNext(nextCoarse, wide, coarseClock()),
+		firnLocal(nextLocal, wide, coarseClock()),
 		newShards().contender(nextShards),
 		bwmarrin(nextBwmarrin, 1, 21),
 		yitter(clocked[1]),
@@ -93,6 +95,8 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 				1.25))
 	}
 	t.Targets = append(t.Targets,
+		atMost("a Local to the fastest peer of any kind", got.ratio(nextLocal, fastestOfAll), 0.6),
+		atMost("a Local to the fastest peer of any kind, of the minima", got.least(nextLocal)/got.least(fastestOfAll), 0.6),
 		atMost("Next to the fastest peer that reads a clock", got.ratio(nextFirn, fastest), 1),
 		atMost("Next to the fastest peer that reads a clock, of the minima", got.least(nextFirn)/got.least(fastest), 1))
 	return t

@@ -43,9 +43,11 @@ func runSequencer(ctx context.Context, s settings) ([]table, error) {
 		firn.WithFloor(wide.Epoch), firn.WithBound(time.Now().Add(24*time.Hour))))
 	const next, fill = "Sequencer.Next", "Sequencer.Fill of 1024"
 	const bareNext, bareFill = "Generator.Next", "Generator.Fill of 1024"
+	const ofGenerator, ofSequencer = "a Local of the generator", "a Local of the sequencer"
 	contenders := []contender{
 		sourceNext(bareNext, generator), sourceNext(next, sequencer),
 		sourceFill(bareFill, generator, 1024), sourceFill(fill, sequencer, 1024),
+		firnLocal(ofGenerator, wide, coarseClock()), sequencerLocal(ofSequencer, sequencer),
 	}
 	return measureTables(ctx, s, contenders, func(got, cpu speeds, goroutines int) table {
 		t := table{
