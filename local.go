@@ -6,11 +6,11 @@ import "context"
 // write to memory that others read. Generator.Local makes a Local; the zero value does not work. It is not safe for
 // concurrent use: each goroutine has its own. There is nothing to close.
 //
-// The IDs of a Local ascend, and no other caller gets them. An ID that another caller took before can exceed them: by
-// less than a tick, or by the look-ahead under saturation. They exceed what Advance was called for.
+// The IDs of a Local ascend, and no other caller gets them. An ID that another caller took before can exceed them, by
+// less than a tick and the look-ahead. They exceed every ID that Advance was called for.
 //
-// A Local gives from a batch until the clock shows the end of its tick, also after a step back. It drops the rest, at
-// most one place for 256 that it gives. A batch is 256 places at most, and one of 512 in a tick.
+// A Local gives from a batch until the clock shows the end of its tick, also after a step back, and drops the rest: at
+// most one place for 256 that it gives. It holds less than 256 places, and at most one of 512 in a tick.
 type Local struct {
 	g      *Generator
 	next   uint64 // the place that comes next in the batch
