@@ -265,8 +265,8 @@ func (g *Generator) setBound(t time.Time) {
 
 // Stop makes every later call, and every waiting one, fail with ErrStopped. It returns the end of
 // the last tick that was used, or the zero time when no ID was taken: no ID of this generator
-// lies at or after that, nor any place that a Local holds. Every call returns the same, also those at one time. With a horizon file
-// it waits for the disk to confirm the end of use, and closes the file.
+// lies at or after that, nor any place that a Local holds. Every call returns the same, also those
+// at one time. With a horizon file it waits for the disk to confirm the end of use, and closes the file.
 func (g *Generator) Stop() time.Time {
 	used := g.stop()
 	if g.file != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/firn-id/firn/internal/core/peer"
 )
 
-// Local makes the IDs of a Sequencer for one goroutine, several times as fast as Sequencer.Next where several CPUs make
-// IDs. It is not safe for concurrent use: each goroutine has its own. Sequencer.Local makes a Local; the zero value does
-// not work. There is nothing to close.
+// Local makes the IDs of a Sequencer for one goroutine, in less time than Sequencer.Next. It is not safe for concurrent
+// use: each goroutine has its own. Sequencer.Local makes a Local; the zero value does not work. There is nothing to close.
 //
 // The IDs of a Local ascend, before they are scattered and while the member has one node ID in the sequencer. Within a
 // tick, and under saturation within the look-ahead, they can be less than an ID that another caller took before.

@@ -14,7 +14,8 @@ var local = []mutant{
 	},
 	{
 		"a Local goes on below the ID to exceed", "advance.go",
-		"		next = g.next.Load()\n	}\n	g.least.Store(max(g.least.Load(), least))\n", "		next = g.next.Load()\n	}\n",
+		"		next = g.next.Load()\n	}\n	g.least.Store(max(g.least.Load(), least))\n",
+		"		next = g.next.Load()\n	}\n",
 		".", "^TestLocalExceedsWhatAdvanceSays$",
 	},
 	{
