@@ -96,7 +96,8 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 	}
 	t.Targets = append(t.Targets,
 		atMost("a Local to the fastest peer of any kind", got.ratio(nextLocal, fastestOfAll), 0.6),
-		atMost("a Local to the fastest peer of any kind, of the minima", got.least(nextLocal)/got.least(fastestOfAll), 0.6),
+		atMost("a Local to the fastest peer of any kind, of the minima",
+			got.least(nextLocal)/got.least(fastestOfAll), 0.6),
 		atMost("Next to the fastest peer that reads a clock", got.ratio(nextFirn, fastest), 1),
 		atMost("Next to the fastest peer that reads a clock, of the minima", got.least(nextFirn)/got.least(fastest), 1))
 	return t
