@@ -29,9 +29,9 @@
 //
 // IDs of one generator ascend; a [Local] gives one goroutine its own, in a third of the time. IDs of several
 // generators are ordered only as well as their clocks agree. Where IDs are taken faster than 512 000 in a second,
-// their times come from a [CoarseClock], and may lie a millisecond or two behind; else they are exact. An ID tells its reader when and
-// by which node it was made: [Layout.Time] and [Layout.NodeID] read it, and a [Sealer] hides it from strangers. Where
-// IDs must be impossible to guess, use random ones instead.
+// their times come from a [CoarseClock], and may lie a millisecond or two behind; else they are exact. An ID tells its
+// reader when and by which node it was made: [Layout.Time] and [Layout.NodeID] read it, and a [Sealer] hides it from
+// strangers. Where IDs must be impossible to guess, use random ones instead.
 //
 // An application that fences node IDs by itself gives each generator a floor and a
 // bound ([WithFloor], [WithBound]), moves the bound as it extends its lease

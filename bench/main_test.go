@@ -26,7 +26,7 @@ func TestJSONHoldsEverySection(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Tables) != 2+2+2+5+1+3+2+1+1+4+1+1+2+1+1+1+1+1+2 {
+	if len(got.Tables) != 2+2+2+1+5+1+3+2+1+1+4+1+1+2+1+1+1+1+1+2 {
 		t.Errorf("%d tables", len(got.Tables))
 	}
 	for _, table := range got.Tables {

@@ -8,7 +8,8 @@ import (
 )
 
 // Local makes the IDs of a Sequencer for one goroutine, in less time than Sequencer.Next. It is not safe for concurrent
-// use: each goroutine has its own. Sequencer.Local makes a Local; the zero value does not work. There is nothing to close.
+// use: each goroutine has its own. Sequencer.Local makes a Local; the zero value does not work. There is nothing to
+// close.
 //
 // The IDs of a Local ascend, before they are scattered and while the member has one node ID in the sequencer. Within a
 // tick, and under saturation within the look-ahead, they can be less than an ID that another caller took before.

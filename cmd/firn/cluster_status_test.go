@@ -601,17 +601,19 @@ func TestStatusShowsDatabases(t *testing.T) {
 			return
 		}
 		fmt.Fprint(w, `{"sequencer":"users","unix_ms":0,"nodes":[{"node":3,"live":false},`+
-			`{"node":5,"live":true,"owner":"pump","reserved_for":"a pump"},{"node":6,"live":true,"member":"a","owner":"host-a"},`+
+			`{"node":5,"live":true,"owner":"pump","reserved_for":"a pump"},`+
+			`{"node":6,"live":true,"member":"a","owner":"host-a"},`+
 			`{"node":7,"live":true,"owner":"postgresql:shop/public.firn_next"}]}`)
 	}))
 	defer server.Close()
 	l.url = server.URL
+	const holder = "\nusers            7  postgresql:shop/public.firn_next\n"
 	for command, want := range map[string]string{
 		"cluster status --sequencers": "\nusers          1024  1023  ",
-		"sequencer show users":        "\nSEQUENCER  NODE ID  HOLDER\nusers            7  postgresql:shop/public.firn_next\n",
+		"sequencer show users":        "\nSEQUENCER  NODE ID  HOLDER" + holder,
 	} {
 		if _, stdout, stderr := l.firn(t, command); !strings.Contains(stdout, want) ||
-			!strings.HasSuffix(stdout, "\nusers            7  postgresql:shop/public.firn_next\n") {
+			!strings.HasSuffix(stdout, holder) {
 			t.Errorf("%s: %s%s", command, stdout, stderr)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // Local makes the IDs of a Sequencer for one goroutine, see firn.Local: in less time than Sequencer.Next, under one
-// node ID for as long as that is in use. Sequencer.Local makes a Local; the zero value does not work. It is not safe for
-// concurrent use: each goroutine has its own. There is nothing to close.
+// node ID for as long as that is in use. Sequencer.Local makes a Local; the zero value does not work. It is not safe
+// for concurrent use: each goroutine has its own. There is nothing to close.
 type Local struct {
 	s         *Sequencer
 	generator *firn.Generator // of which it took last; nil: of none
