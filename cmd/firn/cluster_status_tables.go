@@ -224,19 +224,22 @@ func addOthers(ctx context.Context, ask remote.Client, sequencers []calls.Status
 		if s.Free == nil { // a counter, which has none
 			continue
 		}
-		var nodes calls.Owners
-		path := fmt.Sprintf("%s?limit=%d", remote.SequencerPath(s.Name, "/nodes"), calls.MaxOwners)
-		if _, err := ask.Call(ctx, http.MethodGet, path, nil, &nodes); err != nil {
-			continue
-		}
-		for _, n := range nodes.Nodes {
-			if !n.Live || n.Member != "" || n.For != "" || s.Nodes[n.Node] != "" {
-				continue
+		for from := new(int64); from != nil; {
+			var nodes calls.Owners
+			path := fmt.Sprintf("%s?from=%d&limit=%d", remote.SequencerPath(s.Name, "/nodes"), *from, calls.MaxOwners)
+			if _, err := ask.Call(ctx, http.MethodGet, path, nil, &nodes); err != nil {
+				break
 			}
-			if *s.Free--; s.Nodes == nil {
-				s.Nodes = map[int64]string{}
+			for _, n := range nodes.Nodes {
+				if !n.Live || n.Member != "" || n.For != "" || s.Nodes[n.Node] != "" {
+					continue
+				}
+				if *s.Free--; s.Nodes == nil {
+					s.Nodes = map[int64]string{}
+				}
+				s.Nodes[n.Node] = n.Owner
 			}
-			s.Nodes[n.Node] = n.Owner
+			from = nodes.Next
 		}
 	}
 }

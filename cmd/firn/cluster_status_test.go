@@ -600,7 +600,11 @@ func TestStatusShowsDatabases(t *testing.T) {
 			api.ServeHTTP(w, r)
 			return
 		}
-		fmt.Fprint(w, `{"sequencer":"users","unix_ms":0,"nodes":[{"node":3,"live":false},`+
+		if r.FormValue("from") != "4" { // there are more than one answer has
+			fmt.Fprint(w, `{"sequencer":"users","unix_ms":0,"nodes":[{"node":3,"live":false}],"next":4}`)
+			return
+		}
+		fmt.Fprint(w, `{"sequencer":"users","unix_ms":0,"nodes":[`+
 			`{"node":5,"live":true,"owner":"pump","reserved_for":"a pump"},`+
 			`{"node":6,"live":true,"member":"a","owner":"host-a"},`+
 			`{"node":7,"live":true,"owner":"postgresql:shop/public.firn_next"}]}`)
