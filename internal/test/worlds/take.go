@@ -29,7 +29,8 @@ const patience = 5 * time.Millisecond
 // locally is how many times as many IDs are taken of a Local at once, if more than that, so that it has some left.
 const locally = 8
 
-// takeOf takes IDs until there are none, all at once or one after the other, also of a Local, and checks each.
+// takeOf takes so many IDs, or fewer if there are no more, and checks each. It takes them at once, or one after the
+// other; every other time of a Local.
 func (w *world) takeOf(h *handle, count int64) (err error) {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
