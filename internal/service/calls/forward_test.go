@@ -458,6 +458,7 @@ func TestAddressesAreAskedOnce(t *testing.T) {
 			})
 		}
 		m.SetPulses(map[string]peer.Pulse{"b": {Vitals: peer.Vitals{Addresses: map[string]string{"http": "http://b"}}}})
+		synctest.Wait() // the member reads the pulse once itself, as it begins to watch it
 		s := calls.New(m.Member, calls.Options{})
 		all := func(want int64, fails bool) {
 			t.Helper()
