@@ -174,10 +174,10 @@ func TestSession(t *testing.T) {
 func TestIdleSessionLives(t *testing.T) {
 	t.Parallel()
 	o := options(zktest.Start(t).Address())
-	o.Timeout = 2 * zktest.Tick
+	o.Timeout = 10 * zktest.Tick // longer than a busy machine pauses
 	c := dial(t, o)
 	began := c.Heard()
-	for c.Heard().Sub(began) < 3*c.Granted() {
+	for c.Heard().Sub(began) < 2*c.Granted() {
 		select {
 		case <-c.Done():
 			t.Fatalf("the connection has ended: %v", c.Err())
