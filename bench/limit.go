@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -36,7 +35,7 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 	}
 	var tables []table
 	for _, goroutines := range []int{1, 2, 64} {
-		t, rates, costs, err := limitTable(ctx, s, contenders, peer, goroutines, 0, 1)
+		t, rates, costs, err := limitTable(ctx, s, contenders, peer, goroutines, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +52,7 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 		contenders[0],
 		firnNext("firn Next, look-ahead fixed at 4 ms", firn.Default, firn.WithLookAhead(firn.DefaultLookAhead)),
 		contenders[2],
-	}, peer, 1, runtime.NumCPU()+1, 1)
+	}, peer, 1, runtime.NumCPU()+1)
 	t.Targets = []target{
 		atLeast("Next, % of the limit, median", rates.median(next), 90),
 		atLeast("Next, % of the limit, best round", slices.Max(rates[next]), 90),
@@ -61,30 +60,11 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables = append(tables, t)
-
-	const nodeIDs = 4
-	several, leave, err := attach(ctx, firn.Default, nodeIDs)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	const nextSeveral, fillSeveral = "a member with 4 node IDs, Next", "a member with 4 node IDs, Fill of 100"
-	t, rates, costs, err := limitTable(ctx, s, []contender{
-		sourceNext(nextSeveral, several), sourceFill(fillSeveral, several, 100), contenders[0], contenders[1],
-	}, next, 64, 0, nodeIDs)
-	t.Targets = []target{
-		atLeast("Next, % of four times the limit, median", rates.median(nextSeveral), 95),
-		atLeast("Fill, % of four times the limit, median", rates.median(fillSeveral), 95),
-		atMost("Next, CPU to one node ID", costs.ratio(nextSeveral, next), 1),
-		atMost("Fill, CPU to one node ID", costs.ratio(fillSeveral, fill), 1),
-	}
-	return append(tables, t), err
+	return append(tables, t), nil
 }
 
-// limitTable measures contenders at so many times the limit of a node ID, beside so many busy loops.
-func limitTable(ctx context.Context, s settings, contenders []contender, peer string, goroutines, loops,
-	times int,
+// limitTable measures contenders at the limit of a node ID, beside so many busy loops.
+func limitTable(ctx context.Context, s settings, contenders []contender, peer string, goroutines, loops int,
 ) (t table, rates, costs speeds, err error) {
 	rates, costs = speeds{}, speeds{}
 	for round := range s.limits {
@@ -99,7 +79,7 @@ func limitTable(ctx context.Context, s settings, contenders []contender, peer st
 			if err != nil {
 				return t, nil, nil, err
 			}
-			rates[c.name] = append(rates[c.name], 100*got.rate/(firn.Default.Rate()*float64(times)))
+			rates[c.name] = append(rates[c.name], 100*got.rate/firn.Default.Rate())
 			costs[c.name] = append(costs[c.name], got.cpu)
 		}
 	}
@@ -113,9 +93,6 @@ func limitTable(ctx context.Context, s settings, contenders []contender, peer st
 			{"cpu_ns", "median CPU ns/ID", "%.0f"},
 			{"cpu_to_peer", "CPU to " + peer, "%.2f"},
 		},
-	}
-	if times > 1 {
-		t.Title += fmt.Sprintf(", %d node IDs", times)
 	}
 	if loops > 0 {
 		t.Title += ", beside " + counted(loops, "busy loop")

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"math/bits"
-	"runtime"
 	"slices"
 	"time"
 
@@ -14,7 +12,6 @@ const (
 	nextFirn     = "firn Next, 1+21 bits, true clock"
 	nextCoarse   = "firn Next, 1+21 bits, CoarseClock"
 	nextLocal    = "firn Local, 1+21 bits, CoarseClock"
-	nextSeveral  = "firn, a node ID for each processor"
 	nextBwmarrin = "bwmarrin/snowflake, 1+21 bits"
 	nextShards   = "bytentropy/snowflake's scheme"
 )
@@ -22,16 +19,7 @@ const (
 // runNext measures single IDs, of layouts that never exhaust where there are layouts.
 func runNext(ctx context.Context, s settings) ([]table, error) {
 	clocked := []string{nextBwmarrin, "yitter/idgenerator M2, 1+21 bits", "sony/sonyflake v2, 21 bits at 1 ms"}
-	perProcessor := wide // 22 bits of node and sequence, as the others have
-	perProcessor.NodeBits = bits.Len(uint(runtime.GOMAXPROCS(0) - 1))
-	perProcessor.SequenceBits = 22 - perProcessor.NodeBits
-	several, leave, err := attach(ctx, perProcessor, runtime.GOMAXPROCS(0))
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	contenders := slices.Concat(floors(), []contender{
-		sourceNext(nextSeveral, several),
 		firnNext(nextFirn, wide, trueClock()),
 		firnNext(nextCoarse, wide, coarseClock()),
 		firnLocal(nextLocal, wide, coarseClock()),
@@ -79,11 +67,6 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 			got.ratioTo(c.name, sum), got.ratio(c.name, fastest), got.ratio(c.name, fastestOfAll), allocations(c))
 	}
 	if goroutines > 1 {
-		t.Targets = append(t.Targets,
-			atMost("a node ID for each processor, to the fastest peer of any kind",
-				got.ratio(nextSeveral, fastestOfAll), 1),
-			atMost("a node ID for each processor, to the fastest peer of any kind, of the minima",
-				got.least(nextSeveral)/got.least(fastestOfAll), 1))
 		t.Note += "\nWhere the CPU time per ID is no more than the time, the goroutines took turns on one CPU."
 	} else {
 		t.Targets = append(t.Targets,

@@ -5,22 +5,18 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/base/retry"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/sequencer"
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// attach returns a sequencer of a member that has so many node IDs, in a store in memory.
-func attach(ctx context.Context, layout firn.Layout, nodeIDs int) (s *member.Sequencer, leave func(), err error) {
-	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{NodeIDs: nodeIDs})
+// attach returns a sequencer of a member, in a store in memory.
+func attach(ctx context.Context, layout firn.Layout) (s *member.Sequencer, leave func(), err error) {
+	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	s, err = m.EnsureSequencer(ctx, "bench", sequencer.Define(layout))
-	for err == nil && len(s.NodeIDs()) < nodeIDs {
-		err = retry.Sleep(ctx, time.Millisecond)
-	}
 	if err == nil {
 		err = s.Ready()
 	}
@@ -33,7 +29,7 @@ func attach(ctx context.Context, layout firn.Layout, nodeIDs int) (s *member.Seq
 
 // runSequencer measures what a sequencer of a member costs beside the generator that it has inside.
 func runSequencer(ctx context.Context, s settings) ([]table, error) {
-	sequencer, leave, err := attach(ctx, wide, 1)
+	sequencer, leave, err := attach(ctx, wide)
 	if err != nil {
 		return nil, err
 	}

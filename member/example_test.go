@@ -34,10 +34,10 @@ func ExampleJoin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("node IDs:", len(orders.NodeIDs()))
+	fmt.Println(orders.State().Phase)
 	fmt.Println("ascending:", first < second)
 	// Output:
-	// node IDs: 1
+	// attached
 	// ascending: true
 }
 

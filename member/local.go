@@ -11,8 +11,8 @@ import (
 // use: each goroutine has its own. Sequencer.Local makes a Local; the zero value does not work. There is nothing to
 // close.
 //
-// The IDs of a Local ascend, before they are scattered and while the member has one node ID in the sequencer. Within a
-// tick, and under saturation within the look-ahead, they can be less than an ID that another caller took before.
+// The IDs of a Local ascend, before they are scattered and while the member keeps its node ID in the sequencer. Within
+// a tick, and under saturation within the look-ahead, they can be less than an ID that another caller took before.
 type Local peer.Local
 
 // Local returns a Local of the sequencer. It goes on when the member loses its node ID and gets another.

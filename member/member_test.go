@@ -58,8 +58,10 @@ func TestLife(t *testing.T) {
 		}
 		last = id
 	}
-	if p, err := s.Parts(id); err != nil || !slices.Equal(s.NodeIDs(), []int64{p.Node}) || s.Ready() != nil {
-		t.Errorf("%v of node %d: %v", s.NodeIDs(), p.Node, err)
+	p, err := s.Parts(id)
+	attached := member.State{Phase: member.Attached, Node: p.Node}
+	if err != nil || s.State() != attached || s.Ready() != nil {
+		t.Errorf("%v of node %d: %v", s.State(), p.Node, err)
 	}
 	if err := s.Detach(ctx); err != nil || s.State().Phase != member.Detached {
 		t.Errorf("Detach: %v, %v", s.State(), err)
@@ -97,7 +99,7 @@ func TestLife(t *testing.T) {
 // What is not valid is refused.
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]member.Options{
-		"TTL": {TTL: member.MaxTTL + 1}, "Window": {Window: member.MaxWindow + 1}, "NodeIDs": {NodeIDs: -1},
+		"TTL": {TTL: member.MaxTTL + 1}, "Window": {Window: member.MaxWindow + 1},
 		"Region": {Region: sequencer.Region{Number: 3, Of: 2}}, "CheckpointEvery": {CheckpointEvery: -1},
 		"Order": {Order: 9},
 	} {

@@ -27,12 +27,6 @@ type Options struct {
 	// of each layout used, to 1 h; zero means 30 s. Sequencers whose definition has a shorter window use that.
 	Window time.Duration
 
-	// NodeIDs is how many node IDs to ask for in each sequencer, 1 to 64; zero means 1. With several, goroutines that
-	// run at the same time take IDs side by side, and the member makes as many times the IDs of one. Members get node
-	// IDs in rounds: each a first before anyone gets a second. IDs that one goroutine takes then ascend only to within
-	// the look-ahead (see firn.WithLookAhead) and a tick.
-	NodeIDs int
-
 	// Nodes returns which node IDs of a sequencer to ask for. Nil, or a nil result, means any. It must always return
 	// the same for the same arguments.
 	Nodes func(name string, d sequencer.Definition) *sequencer.Range
@@ -75,7 +69,7 @@ func (o Options) Validate() error { return o.peer().Validate() }
 
 func (o Options) peer() peer.Options {
 	return peer.Options{
-		TTL: o.TTL, Window: o.Window, NodeIDs: o.NodeIDs, Nodes: o.Nodes, Region: o.Region,
+		TTL: o.TTL, Window: o.Window, Nodes: o.Nodes, Region: o.Region,
 		CheckpointEvery: o.CheckpointEvery,
 		Order:           o.Order, Journal: o.Journal, Resumed: o.Resumed,
 		Owner: o.Owner, Host: o.Host, Place: o.Place, Clock: o.Clock, Logger: o.Logger,

@@ -14,7 +14,7 @@ import (
 // Every option gets to the member behind: a field that is forgotten there, or here, fails.
 func TestEveryOptionIsPassedOn(t *testing.T) {
 	o := Options{
-		TTL: time.Minute, Window: time.Minute, NodeIDs: 2, Nodes: func(string, sequencer.Definition) *sequencer.Range {
+		TTL: time.Minute, Window: time.Minute, Nodes: func(string, sequencer.Definition) *sequencer.Range {
 			return nil
 		},
 		Region: sequencer.Region{Number: 1, Of: 2}, CheckpointEvery: 5, Order: WaitForIDs, Journal: io.Discard,

@@ -9,23 +9,23 @@ import (
 	"github.com/firn-id/firn/sequencer"
 )
 
-// Sequencer makes the IDs of one ID space under the node IDs that this member has in it: one, or as many as
-// Options.NodeIDs says. Member.EnsureSequencer and Member.Attach return one. It stays attached until Detach: after the
-// loss of its session or of a node ID, it gets another without a call. Its methods are safe for concurrent use.
+// Sequencer makes the IDs of one ID space under the node ID that this member has in it. Member.EnsureSequencer and
+// Member.Attach return one. It stays attached until Detach: after the loss of its session or of its node ID, it gets
+// another without a call. Its methods are safe for concurrent use.
 type Sequencer peer.Sequencer
 
 // Next returns the next ID, scattered if the definition says so. It may wait milliseconds for the clock, until ctx
 // ends. It never waits for the store: ErrNotReady is returned when the member can make no ID now.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) { return s.peer().Next(ctx) }
 
-// Fill fills ids with the next IDs of one node ID, in ascending order or, if they are scattered, in the order in which
-// they were made. It waits and fails as Next does; on an error it zeroes ids.
+// Fill fills ids with the next IDs, in ascending order or, if they are scattered, in the order in which they were made.
+// It waits and fails as Next does; on an error it zeroes ids.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error { return s.peer().Fill(ctx, ids) }
 
 // FillAfter is Fill with IDs that all exceed another one, such as the last of a Fill before, or one that another member
 // made: ID time moves ahead of the clock to there, by at most 10 s and a third of the window. A *firn.AheadError is
-// returned when it would have to move further. FillAfter takes the IDs under the node ID of the other while that is in
-// use. Of scattered IDs those exceed another that exceed it once firn.Gather is applied to both.
+// returned when it would have to move further. Of scattered IDs those exceed another that exceed it once firn.Gather is
+// applied to both.
 func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
 	return s.peer().FillAfter(ctx, after, peer.MaxAhead, ids)
 }
@@ -65,17 +65,13 @@ func (s *Sequencer) Definition() sequencer.Definition { return s.peer().Definiti
 // Layout returns the layout of the IDs, before they are scattered.
 func (s *Sequencer) Layout() firn.Layout { return s.peer().Layout() }
 
-// NodeIDs returns the node IDs that are in use.
-func (s *Sequencer) NodeIDs() []int64 { return s.peer().NodeIDs() }
-
 // Parts takes an ID of the sequencer apart. An error is returned when its layout has no such ID.
 func (s *Sequencer) Parts(id firn.ID) (firn.Parts, error) { return s.peer().Parts(id) }
 
 func (s *Sequencer) peer() *peer.Sequencer { return (*peer.Sequencer)(s) }
 
-// State is the state of a sequencer on one member: its Phase; while Attached, Node, the first of the node IDs in use,
-// and Nodes, how many are; while Waiting, Place, the place in line, from 1. It is comparable, and prints as "attached,
-// node ID 7".
+// State is the state of a sequencer on one member: its Phase; while Attached, Node, the node ID in use; while Waiting,
+// Place, the place in line, from 1. It is comparable, and prints as "attached, node ID 7".
 type State = peer.State
 
 // Phase is the phase of a sequencer on one member.

@@ -131,6 +131,26 @@ func (d Definition) Capacity() int64 {
 	return 1 << d.nodeBits()
 }
 
+// ForRate returns the definition with as many nodes as can make so many IDs a second each, at most those that it has:
+// the bits that other nodes would need go to the sequence. An error is returned when no number of nodes can, and where
+// IDs are Claimed, whose rate does not depend on their layout.
+func (d Definition) ForRate(perSecond float64) (Definition, error) {
+	if d.Claimed() {
+		return d, fmt.Errorf("a rate of %.0f IDs a second for each node; IDs that are claimed have none", perSecond)
+	}
+	for {
+		rate := d.IDLayout().Rate()
+		if rate >= perSecond {
+			return d, nil
+		}
+		if d.nodeBits() <= d.Layout.DatacenterBits {
+			return d, fmt.Errorf("%.0f IDs a second for each node; the layout has at most %.0f, with %d",
+				perSecond, rate, d.Capacity())
+		}
+		d.Nodes = d.Capacity() / 2
+	}
+}
+
 func (d Definition) nodeBits() int { return bits.Len64(uint64(d.Nodes - 1)) }
 
 // IDLayout returns the layout of the IDs: Layout, with the node bits that Capacity does not need given to the

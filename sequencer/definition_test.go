@@ -3,6 +3,7 @@ package sequencer
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -331,4 +332,42 @@ func TestLaterFieldsAreWrittenOnlyWhenSet(t *testing.T) {
 
 func small(nodes int64, a Allocation) Definition {
 	return Definition{Nodes: nodes, Allocation: a, Layout: firn.Default}
+}
+
+// A rate is reached by fewer nodes, down to one in each datacenter.
+func TestForRate(t *testing.T) {
+	for _, c := range []struct {
+		layout firn.Layout
+		nodes  int64
+		rate   float64
+		want   int64 // 0: none can
+	}{
+		{firn.Default, 1024, 4_096_000, 1024},
+		{firn.Default, 1024, 4_096_001, 512},
+		{firn.Default, 1000, 4_096_000, 1000},
+		{firn.Default, 1000, 10_000_000, 256},
+		{firn.Default, 5, 1, 5},
+		{firn.Default, 1024, 4_194_304_000, 1},
+		{firn.Default, 1024, 4_194_304_001, 0},
+		{firn.Twitter, 1024, 131_072_000, 32},
+		{firn.Twitter, 1024, 131_072_001, 0},
+		{firn.Default, 1024, math.NaN(), 0},
+	} {
+		d := Define(c.layout)
+		d.Nodes = c.nodes
+		is, err := d.ForRate(c.rate)
+		switch {
+		case c.want == 0:
+			if err == nil {
+				t.Errorf("%v for %v: %d nodes", c.layout, c.rate, is.Nodes)
+			}
+		case err != nil || is.Nodes != c.want || is.IDLayout().Rate() < c.rate || is.Validate() != nil:
+			t.Errorf("%v for %v: %d nodes, %v; want %d", c.layout, c.rate, is.Nodes, err, c.want)
+		}
+	}
+	for _, d := range []Definition{{Kind: Counter}, {Order: OrderStrict, Layout: firn.Default}} {
+		if _, err := d.ForRate(1); err == nil || !strings.Contains(err.Error(), "claimed") {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
 }

@@ -2740,16 +2740,14 @@ type Here struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The state.
 	State Here_State `protobuf:"varint,1,opt,name=state,proto3,enum=firn.v1.Here_State" json:"state,omitempty"`
-	// The node ID in use, while attached, or the first of them.
+	// The node ID in use, while attached.
 	Node *int64 `protobuf:"varint,2,opt,name=node,proto3,oneof" json:"node,omitempty"`
 	// The place in the queue, from 1, while waiting; else 0.
 	Place int64 `protobuf:"varint,3,opt,name=place,proto3" json:"place,omitempty"`
 	// Why the server can't give IDs, for people; empty when it can.
 	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
-	// All node IDs in use, if there are several.
-	Nodes []int64 `protobuf:"varint,5,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
 	// The greatest number of a counter that the server knows to be reserved, by any server, given or not; 0: none.
-	Reserved      int64 `protobuf:"varint,6,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	Reserved      int64 `protobuf:"varint,5,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2810,13 +2808,6 @@ func (x *Here) GetWhy() string {
 		return x.Why
 	}
 	return ""
-}
-
-func (x *Here) GetNodes() []int64 {
-	if x != nil {
-		return x.Nodes
-	}
-	return nil
 }
 
 func (x *Here) GetReserved() int64 {
@@ -3520,14 +3511,13 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\vReservation\x12\x10\n" +
 	"\x03for\x18\x01 \x01(\tR\x03for\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\x03R\x05nodes\x120\n" +
-	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa4\x03\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x8e\x03\n" +
 	"\x04Here\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.firn.v1.Here.StateR\x05state\x12\x17\n" +
 	"\x04node\x18\x02 \x01(\x03H\x00R\x04node\x88\x01\x01\x12\x14\n" +
 	"\x05place\x18\x03 \x01(\x03R\x05place\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\x12\x14\n" +
-	"\x05nodes\x18\x05 \x03(\x03R\x05nodes\x12\x1e\n" +
-	"\breserved\x18\x06 \x01(\x03B\x020\x01R\breserved\"\xf0\x01\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x1e\n" +
+	"\breserved\x18\x05 \x01(\x03B\x020\x01R\breserved\"\xf0\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

@@ -17,12 +17,17 @@ import (
 	"github.com/firn-id/firn/internal/ops/setting"
 	"github.com/firn-id/firn/internal/service/calls"
 	"github.com/firn-id/firn/internal/service/idtext"
+	"github.com/firn-id/firn/sequencer"
 )
 
 const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits
 of an ID, when its time begins and ends, and how many nodes and IDs it allows.
 Layouts are for IDs that begin with a time: for other orders, such as numbers
 without gaps, see firn sequencer create --help.
+
+How many IDs a second must one node make? With --rate it shows the layout with
+as many nodes as can make that many each: the bits of the others go to the
+sequence. Of a sequencer, firn sequencer create --rate does the same.
 
 A layout is a preset, or bits as time/node/sequence or
 time/datacenter/node/sequence, followed by @ and the tick if that is not 1ms.
@@ -34,6 +39,7 @@ another. The formats of times are those of firn cluster log: 03:12, "2026-11-22
 
 const layoutExamples = `  firn layout
   firn layout twitter
+  firn layout --rate 10000000
   firn layout 39/5/11/8@10ms --epoch 2024-01-01 --json
   firn layout default --at 2026-11-21T03:25:36.425Z
   firn layout default --at 15m --form uuid --sequencer orders`
@@ -42,7 +48,8 @@ func (p *program) layoutCommand() *cobra.Command {
 	var asJSON bool
 	var at setting.Instant // zero: none is asked for
 	var form idtext.Form
-	var sequencer string // empty: the default one
+	var name string // of a sequencer; empty: the default one
+	var rate int64  // 0: any
 	epoch := layoutFlags{}
 	c := &cobra.Command{
 		Use:       "layout [LAYOUT]",
@@ -62,21 +69,26 @@ func (p *program) layoutCommand() *cobra.Command {
 		"print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
 	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "checked", "uuid"},
 		idtext.ParseForm)
-	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "",
+	setting.Add(c.Flags(), &name, "sequencer", "name", "",
 		"the sequencer of the UUIDs, which contain a tag of its name\n(default: default)",
 		func(name string) (string, error) { return name, cluster.CheckName(name) })
+	setting.Number(c.Flags(), &rate, "rate", "", 1,
+		"how many IDs a second one node must be able to make")
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if at.IsZero() && c.Flags().Changed("form") {
 			return usagef("--form goes with --at; a layout alone has no IDs to write")
 		}
-		if sequencer != "" && form != idtext.UUID {
+		if name != "" && form != idtext.UUID {
 			return usagef("--sequencer goes with --form uuid; no other text depends on it")
 		}
 		if form.NeedsServer() {
 			return usagef("--form %v goes with a server: a layout has no prefix and no key", form)
 		}
 		shown := firn.Presets()
+		if rate != 0 && len(args) == 0 {
+			args = []string{"default"}
+		}
 		if len(args) == 1 {
 			l, err := firn.ParseLayout(args[0])
 			if err != nil {
@@ -87,6 +99,13 @@ func (p *program) layoutCommand() *cobra.Command {
 				return err
 			}
 			shown = []firn.Preset{{Name: args[0], Layout: l}}
+			if rate != 0 {
+				d, err := sequencer.Define(l).ForRate(float64(rate))
+				if err != nil {
+					return usagef("--rate: %w", err)
+				}
+				shown[0] = firn.Preset{Name: layoutText(d.IDLayout()), Layout: d.IDLayout()}
+			}
 		} else if !epoch.epoch.IsZero() {
 			return usagef("--epoch changes one layout; name it, as in: firn layout default --epoch 2024-01-01")
 		} else if !at.IsZero() {
@@ -94,7 +113,7 @@ func (p *program) layoutCommand() *cobra.Command {
 		}
 		switch {
 		case !at.IsZero():
-			return p.layoutSpan(idtext.Sequencer{Name: sequencer, Layout: shown[0].Layout}, at.Time, form, asJSON)
+			return p.layoutSpan(idtext.Sequencer{Name: name, Layout: shown[0].Layout}, at.Time, form, asJSON)
 		case asJSON:
 			return p.layoutsJSON(shown)
 		case len(args) == 1:
@@ -104,6 +123,15 @@ func (p *program) layoutCommand() *cobra.Command {
 		}
 	}
 	return c
+}
+
+// layoutText is a layout as --layout takes it, without the epoch.
+func layoutText(l firn.Layout) string {
+	text, _, _ := strings.Cut(l.String(), ", ")
+	if l.Tick != time.Millisecond {
+		text += "@" + l.Tick.String()
+	}
+	return text
 }
 
 func (p *program) layoutTable(presets []firn.Preset) error {

@@ -30,8 +30,10 @@ create shows the differing fields, and the exit status is 1.
 A new sequencer has no nodes. A call for an ID attaches a node; with --attach
 explicit, only firn sequencer attach does.
 
---nodes is how many nodes can make IDs at a time, rounded up to a power of two.
-Unneeded node bits go to the sequence: fewer nodes make more IDs each.
+How many IDs a second must one node make, and how many nodes are there? --nodes
+is how many can make IDs at a time, rounded up to a power of two. Unneeded node
+bits go to the sequence: fewer nodes make more IDs each. --rate takes as many
+nodes as can make that many each; firn layout --rate shows what follows.
 
 Which order do you need?
 
@@ -59,6 +61,7 @@ IDs have a time and no node ID: of the flags for IDs, only --layout, --epoch,
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
   firn sequencer create orders --reserve 16
+  firn sequencer create events --rate 10000000
   firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
   firn sequencer create ledger --nodes 1 --attach explicit --window 2s
   firn sequencer create tweets --layout twitter --after 1541815603606036480
@@ -77,6 +80,7 @@ type createOptions struct {
 	kind       cluster.Kind
 	layout     layoutFlags
 	nodes      int64 // 0: as many as the layout has
+	rate       int64 // IDs per second that each node must be able to make; 0: any
 	allocation cluster.Allocation
 	tick       time.Duration // 0: that of the layout
 	nodeLowest bool
@@ -108,6 +112,8 @@ func (p *program) createCommand() *cobra.Command {
 		parseWord[cluster.Kind]("snowflake or counter"))
 	setting.Number(flags, &o.nodes, "nodes", "", 1,
 		"how many nodes can make IDs at a time (default: as many as the layout\nhas)")
+	setting.Number(flags, &o.rate, "rate", "", 1,
+		"how many IDs a second each node must be able to make, by as many\nnodes as can (default: any)")
 	setting.Add(flags, &o.allocation, "allocation", "nodes", "all",
 		"how many nodes get a node ID: all that want one, a number such as\n3, or a share of the cluster such as 50%",
 		parseAllocation)
@@ -209,7 +215,7 @@ func (o createOptions) checkKind(flags *pflag.FlagSet) error {
 		return nil
 	}
 	for _, name := range []string{
-		"nodes", "allocation", "node-lowest", "attach", "window", "scattered", "random-start", "reserve",
+		"nodes", "rate", "allocation", "node-lowest", "attach", "window", "scattered", "random-start", "reserve",
 		"layout", "epoch", "tick",
 	} {
 		switch {
@@ -280,7 +286,18 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 	if err := d.Validate(); err != nil {
 		return d, usageError{err}
 	}
-	return d, nil
+	if o.rate == 0 {
+		return d, nil
+	}
+	fast, err := d.ForRate(float64(o.rate))
+	if err == nil && o.nodes > fast.Nodes {
+		err = fmt.Errorf("%d nodes make at most %s IDs a second each; want --nodes %d or fewer for %s", o.nodes,
+			console.Number(d.IDLayout().Rate()), fast.Nodes, console.Number(float64(o.rate)))
+	}
+	if err != nil {
+		return d, usagef("--rate: %w", err)
+	}
+	return fast, nil
 }
 
 // dryRun prints the sequencer that would be created.

@@ -148,9 +148,6 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 			"third of eight), for a cluster that is one of several regions\n(default: all node IDs)", parseRegion)
 	setting.Number(flags, &o.datacenter, "datacenter", "", 0,
 		"the region as the number of a datacenter of --layout: with 5\ndatacenter bits 11 is --region 11/32")
-	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1,
-		"how many node IDs, up to 64, to ask for in every sequencer; the\n"+
-			"node makes that many times the IDs of one, in parallel")
 	setting.Bool(flags, &o.RandomStart, "random-start", "in the default sequencer, "+randomStartHelp)
 
 	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, peer.MaxWindow,

@@ -59,13 +59,11 @@ type sequencerCheckpoint struct {
 }
 
 type wantJSON struct {
-	Member string  `json:"member"`
-	Since  int64   `json:"since"`
-	From   *int64  `json:"from,omitempty"`
-	To     *int64  `json:"to,omitempty"`
-	Most   int     `json:"node_ids,omitempty"` // how many it wants, if more than one
-	Node   *int64  `json:"node,omitempty"`
-	More   []int64 `json:"more,omitempty"` // the node IDs that it has beside Node, in the order of Sequencer.Held
+	Member string `json:"member"`
+	Since  int64  `json:"since"`
+	From   *int64 `json:"from,omitempty"`
+	To     *int64 `json:"to,omitempty"`
+	Node   *int64 `json:"node,omitempty"`
 }
 
 // EncodeCheckpoint encodes a whole value as JSON, compressed with gzip if the JSON has 64 KiB or more.
@@ -131,11 +129,8 @@ func (s Sequencer) checkpoint() sequencerCheckpoint {
 		if want.nodes != nil {
 			j.From, j.To = &want.nodes.From, &want.nodes.To
 		}
-		if want.most > 1 {
-			j.Most = want.most
-		}
-		if len(want.held) > 0 {
-			j.Node, j.More = &want.held[0], want.held[1:]
+		if want.node != noNode {
+			j.Node = &want.node
 		}
 		w.Wanting = append(w.Wanting, j)
 	}

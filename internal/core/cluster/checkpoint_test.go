@@ -203,25 +203,18 @@ func TestDamagedPolicyIsRefused(t *testing.T) {
 func TestDamagedNodeIDsAreRefused(t *testing.T) {
 	v := joined(t, joined(t, Value{}, "a"), "b")
 	v = must(t, v, CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})},
-		Attach{"s", "a", nil, 4}, Attach{"s", "b", &Range{From: 0, To: 2}, 2}, Decline{"s", "a", 0})
-	const want = "s 0:a 1:b 2:b 3:a, wanting more a"
+		Attach{Sequencer: "s", Member: "a"}, Attach{"s", "b", &Range{From: 0, To: 2}}, Decline{"s", "a", 0})
+	const want = "s 1:b 2:a"
 	if !strings.HasSuffix(v.String(), want) {
 		t.Fatalf("%s; want %s", v, want)
 	}
 	data := string(checkpoint(t, v))
 	refuses(t, data, []damage{
-		{`"node":2,"more":[1]`, `"node":1,"more":[2]`, ""},
-		{`"node_ids":2,`, `"node_ids":3,`, ""},
-		{`"node_ids":4,`, `"node_ids":65,`, `attach of "a"`},
-		{`"node_ids":4,`, `"node_ids":-1,`, `attach of "a"`},
-		{`"node_ids":4,`, ``, `attach of "a"`},
-		{`"node":3,"more":[0]`, `"more":[0]`, `attach of "a"`},
-		{`"more":[1]`, `"more":[1,0]`, `attach of "b"`},
-		{`"node":2,"more":[1]`, `"node":1,"more":[3]`, `attach of "b"`},
-		{`"more":[1]`, `"more":[2]`, "node ID 2"},
-		{`"more":[1]`, `"more":[0]`, "node ID 0"},
-		{`,"more":[1]`, ``, "3 node IDs are free, held or reserved; want 4"},
-		{`"more":[1]}],"fresh":null,"freed":null`, `"more":[]}],"fresh":null,"freed":[1]`, "first in line"},
+		{`"node":1`, `"node":3`, `attach of "b"`},
+		{`"node":1`, `"node":2`, "node ID 2"},
+		{`"node":2`, `"node":4`, "node ID 4"},
+		{`,"node":1`, ``, "3 node IDs are free, held or reserved; want 4"},
+		{`,"node":1}],"fresh":[[3,3]],"freed":[0]`, `}],"fresh":[[3,3]],"freed":[0,1]`, "first in line"},
 	})
 }
 
@@ -301,7 +294,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	f.Add(checkpoint(f, Value{}))
 	f.Add(checkpoint(f, joined(f, shared(f, Share{"a", 75}, Share{"b", 0}), "m")))
 	f.Add(checkpoint(f, must(f, joined(f, Value{}, "a"),
-		CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})}, Attach{"s", "a", nil, 3})))
+		CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})}, Attach{Sequencer: "s", Member: "a"})))
 	f.Add([]byte(`{"version":1,"ring":[{"id":"a","joined":0}],"joins":[{"joiner":"b","target":"a"}],` +
 		`"sequencers":null}`))
 	f.Add([]byte(`{"version":1,"position":-1,"ring":[{"id":"a"}]}`))
@@ -334,7 +327,7 @@ func TestZeroValue(t *testing.T) {
 		t.Errorf("duties: %v", duties)
 	}
 	var s Sequencer
-	if s.Held("a") != nil || s.Attached("a") || len(s.Waiting()) != 0 || len(s.WantingMore()) != 0 {
+	if _, ok := s.Node("a"); ok || s.Attached("a") || len(s.Waiting()) != 0 {
 		t.Error("the zero sequencer is not empty")
 	}
 }

@@ -105,16 +105,14 @@ type (
 		Created   int64  `json:"created,omitempty"`
 	}
 
-	// Attach puts a member at the end of the line for a node ID. If it wants several, it gets the second one once
-	// all that stand in line have one, or can't have one; the third once all that want two have two; and so on.
+	// Attach puts a member at the end of the line for a node ID.
 	Attach struct {
 		Sequencer string
 		Member    string
 		Nodes     *Range // the node IDs that the member accepts; nil means all
-		NodeIDs   int64  // how many it wants, 1 to MaxNodeIDs; 0 means 1
 	}
 
-	// Detach removes a member from that line, and frees its node IDs.
+	// Detach removes a member from that line, and frees its node ID.
 	Detach struct {
 		Sequencer string `json:"sequencer"`
 		Member    string `json:"member"`
@@ -168,9 +166,6 @@ type Share struct {
 	Sequencer string `json:"sequencer"`
 	Percent   int64  `json:"percent,omitempty"` // 1 to 100; 0 is what the others leave
 }
-
-// MaxNodeIDs is how many node IDs of a sequencer a member can have.
-const MaxNodeIDs = 64
 
 // Name returns prepare-join-cluster.
 func (PrepareJoin) Name() string { return "prepare-join-cluster" }
@@ -300,14 +295,8 @@ func (c Attach) validate() error {
 	if r := c.Nodes; r != nil && (r.From < 0 || r.To < r.From) {
 		return fmt.Errorf(`node IDs from %d to %d; want 0 <= "from" <= "to"`, r.From, r.To)
 	}
-	if c.NodeIDs < 0 || c.NodeIDs > MaxNodeIDs {
-		return fmt.Errorf(`%d "node_ids"; want 1 to %d, or 0 for 1`, c.NodeIDs, MaxNodeIDs)
-	}
 	return checkPlace(c.Sequencer, "member", c.Member)
 }
-
-// most returns how many node IDs the member wants.
-func (c Attach) most() int { return int(max(c.NodeIDs, 1)) }
 
 func (c Detach) validate() error  { return checkPlace(c.Sequencer, "member", c.Member) }
 func (c Drain) validate() error   { return checkPlace(c.Sequencer, "member", c.Member) }

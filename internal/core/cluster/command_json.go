@@ -11,17 +11,13 @@ type attachJSON struct {
 	Member    string `json:"member"`
 	From      *int64 `json:"from,omitempty"`
 	To        *int64 `json:"to,omitempty"`
-	NodeIDs   int64  `json:"node_ids,omitempty"` // if more than one
 }
 
-// MarshalJSON writes the range as "from" and "to", and "node_ids" if the member wants more than one.
+// MarshalJSON writes the range as "from" and "to".
 func (c Attach) MarshalJSON() ([]byte, error) {
 	w := attachJSON{Sequencer: c.Sequencer, Member: c.Member}
 	if c.Nodes != nil {
 		w.From, w.To = &c.Nodes.From, &c.Nodes.To
-	}
-	if c.NodeIDs != 1 {
-		w.NodeIDs = c.NodeIDs
 	}
 	return json.Marshal(w)
 }
@@ -33,10 +29,7 @@ func (c *Attach) UnmarshalJSON(data []byte) error {
 	if err := strictJSON(data, &r); err != nil {
 		return err
 	}
-	*c = Attach{Sequencer: r.Sequencer, Member: r.Member, NodeIDs: r.NodeIDs}
-	if c.NodeIDs == 1 {
-		c.NodeIDs = 0
-	}
+	*c = Attach{Sequencer: r.Sequencer, Member: r.Member}
 	if (r.From == nil) != (r.To == nil) {
 		return errors.New(`"from" without "to", or the other way round; give both or neither`)
 	}

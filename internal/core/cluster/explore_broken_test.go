@@ -140,7 +140,7 @@ var brokenRules = []struct {
 			next, out := Apply(v, e)
 			if c, ok := e.Command.(Detach); ok && out == applied {
 				s, _ := v.sequencers.get(c.Sequencer)
-				for _, node := range s.Held(c.Member) {
+				if node, has := s.Node(c.Member); has {
 					s, _ = next.sequencers.get(c.Sequencer)
 					s.free = s.free.give(node)
 					next.sequencers = next.sequencers.put(c.Sequencer, s)
@@ -200,13 +200,13 @@ var brokenRules = []struct {
 		}},
 	},
 	{
-		"a member has two node IDs and another that wants one has none",
-		scope{peers: 2, lag: 2, nodes: 2, wants: 2},
+		"a member that wants a node ID has none, and one is free",
+		scope{peers: 2, lag: 2, nodes: 2},
 		rules{apply: func(v Value, e Entry) (Value, Outcome) {
 			next, out := Apply(v, e)
 			s, _ := v.sequencers.get(watchedSequencer)
-			if c, ok := e.Command.(Attach); ok && out == applied && s.free.empty() {
-				s = s.attach(&want{member: c.Member, since: e.Position, most: c.most()})
+			if c, ok := e.Command.(Attach); ok && out == applied && s.holding.len() > 0 {
+				s = s.attach(&want{member: c.Member, since: e.Position, node: noNode})
 				next.sequencers = next.sequencers.put(watchedSequencer, s)
 			}
 			return next, out

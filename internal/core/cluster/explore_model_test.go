@@ -57,7 +57,6 @@ type scope struct {
 	budget budget
 	lag    uint8
 	nodes  int64 // of a sequencer that they attach to and detach from; 0: there is none
-	wants  uint8 // each of them wants one of these, or so many; 0: one
 	policy bool  // half of the members serve that sequencer, the others another one
 }
 
@@ -286,9 +285,6 @@ func (m *model) sends(w world, id uint8, values *[lag + 1]number, pulses ids) {
 		switch {
 		case k.attached.has(id):
 			m.send(w, id, newEntry(opDetach, id, nobody), values, "appends", false)
-		case m.wants > 0:
-			m.send(w, id, newEntry(opAttach, id, m.wants), values, "appends", false)
-			fallthrough
 		default: // in vain, if it is drained
 			m.send(w, id, newEntry(opAttach, id, nobody), values, "appends", false)
 		}

@@ -14,7 +14,7 @@ import (
 // may end while it goes on, and its commands may be late.
 //
 // The promises: values reached by the same entries are equal; the members are always in one ring; no node ID of a
-// sequencer has two members; no member wants a node ID that is free or that one with two more has; no member with a
+// sequencer has two members; no member wants a node ID that is free; no member with a
 // pulse is taken out, but by a joiner that hears nothing of it; and whatever has happened, once nothing goes wrong any
 // more, all live peers become members, all dead ones are gone, and no peer owes anything.
 
@@ -32,9 +32,8 @@ var (
 		{peers: 2, lag: 3, budget: budget{crashes: 1, mistakes: 2}},
 		{peers: 2, lag: 3, budget: budget{mistakes: 1}, nodes: 2},
 		{peers: 2, lag: 3, budget: budget{crashes: 1}, nodes: 2},
-		{peers: 2, lag: 3, budget: budget{crashes: 1, declines: 1}, nodes: 2, wants: 2},
+		{peers: 2, lag: 3, budget: budget{crashes: 1, declines: 1}, nodes: 2},
 		{peers: 2, lag: 3, budget: budget{lates: 1, verbs: 1}},
-		{peers: 2, lag: 2, budget: budget{verbs: 1}, nodes: 2, wants: 2},
 		{peers: 2, lag: 2, budget: budget{verbs: 2}, nodes: 2},
 		{peers: 2, lag: 2, budget: budget{crashes: 1, verbs: 1}, nodes: 2, policy: true},
 	}
@@ -58,10 +57,9 @@ var (
 		{peers: 3, lag: 2, budget: budget{verbs: 2}, nodes: 2},
 		{peers: 2, lag: 3, budget: budget{crashes: 1, comebacks: 1, verbs: 2}, nodes: 2},
 		{peers: 3, lag: 2, budget: budget{crashes: 1, verbs: 1}, nodes: 2, policy: true},
-		{peers: 3, lag: 3, budget: budget{crashes: 1, declines: 1}, nodes: 2, wants: 2},
-		{peers: 3, lag: 2, budget: budget{crashes: 1}, nodes: 4, wants: 2},
-		{peers: 2, lag: 3, budget: budget{declines: 1, verbs: 1}, nodes: 4, wants: 3},
-		{peers: 3, lag: 2, budget: budget{verbs: 1}, nodes: 2, wants: 2, policy: true},
+		{peers: 3, lag: 3, budget: budget{crashes: 1, declines: 1}, nodes: 2},
+		{peers: 3, lag: 2, budget: budget{crashes: 1}, nodes: 4},
+		{peers: 2, lag: 3, budget: budget{declines: 1, verbs: 1}, nodes: 4},
 	}
 	deep = []scope{
 		{peers: 4, lag: 8, budget: budget{crashes: 2, aborts: 1}},
@@ -72,7 +70,7 @@ var (
 		{peers: 5, lag: 4, budget: budget{crashes: 3}},
 		{peers: 3, lag: 5, budget: budget{crashes: 1}, nodes: 2},
 		{peers: 3, lag: 3, budget: budget{crashes: 1, verbs: 2}, nodes: 2},
-		{peers: 3, lag: 2, budget: budget{crashes: 1, verbs: 1}, nodes: 4, wants: 2},
+		{peers: 3, lag: 2, budget: budget{crashes: 1, verbs: 1}, nodes: 4},
 	}
 )
 

@@ -53,7 +53,7 @@ const (
 	opAbort
 	opLeave
 	opGC
-	opAttach  // the target is how many node IDs the member wants; nobody: one
+	opAttach
 	opDecline // the target is the node ID
 	opDetach
 	opExpel // from here on: the verbs of an operator, which no peer owes
@@ -96,7 +96,7 @@ func (e entry) command() Command {
 		AbortJoin{id},
 		Leave{Member: id},
 		PeerGC{id},
-		Attach{Sequencer: watchedSequencer, Member: id, NodeIDs: number % nobody},
+		Attach{Sequencer: watchedSequencer, Member: id},
 		Decline{watchedSequencer, id, number},
 		Detach{watchedSequencer, id},
 		Expel{id, "operator"},
@@ -136,7 +136,7 @@ type known struct {
 	members    ids
 	pending    ids
 	attached   ids
-	held       [most]uint8 // which node IDs each has, as a set
+	held       [most]uint8 // which node ID each has, as a set
 	expelled   ids
 	candidates []uint8
 	watches    [most]ids
@@ -194,8 +194,8 @@ func (t *table) number(v Value) number {
 		if s.Attached(letter) {
 			k.attached |= 1 << id
 		}
-		for _, node := range s.Held(letter) {
-			k.held[id] |= 1 << node
+		if node, ok := s.Node(letter); ok {
+			k.held[id] = 1 << node
 		}
 		for _, watched := range t.watches(v, letter) {
 			k.watches[id] |= 1 << idOf(watched)
@@ -234,7 +234,8 @@ func keyOf(v Value) string {
 		c := s.checkpoint()
 		fmt.Fprintf(&b, ";%s %v %v", name, c.Fresh, c.Freed)
 		for _, w := range c.Wanting {
-			fmt.Fprintf(&b, " %s:%v of %d", w.Member, s.Held(w.Member), w.Most)
+			node, _ := s.Node(w.Member)
+			fmt.Fprintf(&b, " %s:%d %v", w.Member, node, w.Node != nil)
 		}
 		fmt.Fprintf(&b, " drained %v reserved", c.Drained)
 		for _, reserved := range c.Reserved {
@@ -408,17 +409,14 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 		for i, wanting := range s.checkpoint().Wanting {
 			member := wanting.Member
 			w := *s.want(member)
-			held := w.held
-			w.member, w.since, w.held = as(member), int64(i), nil
+			node := w.node
+			w.member, w.since, w.node = as(member), int64(i), noNode
 			q = q.attach(&w)
 			if !r.serves(as(member), name) {
 				q = q.pause(as(member))
 			}
-			if len(held) > 0 {
-				q = q.hold(&w, held)
-			}
-			for _, node := range held {
-				q.nodes = q.nodes.put(node, as(member))
+			if node != noNode {
+				q = q.hold(&w, node)
 			}
 		}
 		r.sequencers = r.sequencers.put(name, q)

@@ -121,7 +121,8 @@ func (v *Value) assign(members ...string) {
 		best, most := "", 0
 		for name := range v.shares.all() {
 			n := lacks(name)
-			if s, _ := v.sequencers.get(name); n > 0 && len(s.Held(member)) > 0 {
+			s, _ := v.sequencers.get(name)
+			if _, holds := s.Node(member); n > 0 && holds {
 				n += v.peers.len() // it stays where it is
 			}
 			if !v.isDrained(member, name) && (best == "" || n > most) {
@@ -278,15 +279,13 @@ func (v *Value) unassign(member string) {
 	v.sequencers = v.sequencers.put(name, s.pause(member))
 }
 
-// pause takes a member's node IDs back, and lets it stay attached without any.
+// pause takes a member's node ID back, and lets it stay attached without one.
 func (s Sequencer) pause(member string) Sequencer {
 	w := s.want(member)
 	if w == nil {
 		return s
 	}
-	if len(w.held) > 0 {
-		s = s.giveBack(w, w.held...)
-	}
+	s = s.giveBack(w)
 	s.waiting = s.waiting.without(w.since)
 	s.paused = s.paused.put(w.since, member)
 	return s

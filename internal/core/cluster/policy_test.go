@@ -127,8 +127,8 @@ func TestLacking(t *testing.T) {
 			Detach{"x", "b"},
 			Detach{"x", "c"},
 			Detach{"x", "d"},
-			Attach{"x", "a", &Range{From: 1, To: 1}, 0},
-			Attach{"x", "b", &Range{From: 1, To: 1}, 0},
+			Attach{"x", "a", &Range{From: 1, To: 1}},
+			Attach{"x", "b", &Range{From: 1, To: 1}},
 		}, "[b]"},
 	} {
 		if got := fmt.Sprint(must(t, v, tt.commands...).Lacking("x")); got != tt.want {

@@ -28,12 +28,10 @@ type shareJSON struct {
 }
 
 type sequencerJSON struct {
-	Nodes   map[int64]string `json:"nodes"`
-	Waiting []string         `json:"waiting"`
-	// those with a node ID that want more, first who gets the next
-	More       []string    `json:"wanting_more,omitempty"`
-	Drained    []string    `json:"drained,omitempty"`
-	Allocation *Allocation `json:"allocation,omitempty"` // if it is another than that of the definition
+	Nodes      map[int64]string `json:"nodes"`
+	Waiting    []string         `json:"waiting"`
+	Drained    []string         `json:"drained,omitempty"`
+	Allocation *Allocation      `json:"allocation,omitempty"` // if it is another than that of the definition
 
 	Reserved map[string][]int64 `json:"reserved,omitempty"` // node IDs, by what they are reserved for
 }
@@ -64,7 +62,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 			reserved[r.For] = r.Nodes
 		}
 		w.Sequencers[name] = sequencerJSON{
-			maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(),
+			maps.Collect(s.nodes.all()), s.Waiting(),
 			slices.Collect(keys(s.drained)), s.changedAllocation(), reserved,
 		}
 	}
@@ -128,7 +126,6 @@ func (v Value) String() string {
 			members []string
 		}{
 			{"waiting", s.Waiting()},
-			{"wanting more", s.WantingMore()},
 			{"drained", slices.Collect(keys(s.drained))},
 		} {
 			if len(list.members) > 0 {

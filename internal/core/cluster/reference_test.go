@@ -31,8 +31,7 @@ type plainSequencer struct {
 	drained    map[string]bool
 	wanting    []string // in the order of their attach
 	ranges     map[string]*Range
-	wants      map[string]int     // how many node IDs each wants
-	nodes      map[string][]int64 // by member; the one to give back first is last
+	nodes      map[string]int64 // by member, of those that have one
 	free       []int64
 	used       map[int64]bool
 	reserved   map[string][]int64
@@ -237,17 +236,16 @@ func (r *reference) apply(e Entry) Result {
 			}
 			s.wanting = append(s.wanting, c.Member)
 			s.ranges[c.Member] = c.Nodes
-			s.wants[c.Member] = max(1, int(c.NodeIDs))
 			return true
 		})
 	case Detach:
 		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool { return s.detach(c.Member) })
 	case Decline:
 		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
-			if !slices.Contains(s.nodes[c.Member], c.Node) {
+			if s.holder(c.Node) != c.Member {
 				return false
 			}
-			s.giveBack(c.Member, c.Node)
+			s.giveBack(c.Member)
 			s.take(c.Member, s.firstFree(c.Member))
 			return true
 		})
@@ -255,9 +253,8 @@ func (r *reference) apply(e Entry) Result {
 	return Unchanged
 }
 
-// move gives a node ID to a member: whoever held it, and the last that the member held if it holds as many as it wants,
-// give it back before; and if the allocation has no room for one more holder, the last other one in the line gives its
-// own back. It is undone where the rules take the node ID back from the member at once.
+// move gives a node ID to a member: whoever held it gives it back before, and the member the one that it held; and if
+// the allocation has no room for one more holder, the last other one in the line gives its own back.
 func (r *reference) move(c Move) Result {
 	s, ok := r.sequencers[c.Sequencer]
 	if !ok || !slices.Contains(s.wanting, c.To) || s.isReserved(c.Node) || !r.mayHold(c.To, c.Sequencer) ||
@@ -265,29 +262,19 @@ func (r *reference) move(c Move) Result {
 		!s.accepts(c.To, c.Node) {
 		return Refused
 	}
-	held := s.nodes[c.To]
-	if slices.Contains(held, c.Node) {
+	holder := s.holder(c.Node)
+	if holder == c.To {
 		return Unchanged
 	}
-	nodes, free := maps.Clone(s.nodes), slices.Clone(s.free)
-	if len(held) == s.wants[c.To] {
-		s.giveBack(c.To, held[len(held)-1])
-	}
-	if member := s.holder(c.Node); member != "" {
-		s.giveBack(member, c.Node)
-	}
+	s.giveBack(c.To)
+	s.giveBack(holder)
 	s.take(c.To, c.Node)
-	s.nodes[c.To] = append([]int64{c.Node}, s.nodes[c.To][:len(s.nodes[c.To])-1]...)
 	for i := len(s.wanting) - 1; len(s.nodes) > s.holders(r, c.Sequencer); i-- {
 		if s.wanting[i] != c.To {
-			s.giveBack(s.wanting[i], s.nodes[s.wanting[i]]...)
+			s.giveBack(s.wanting[i])
 		}
 	}
 	s.allocate(r, c.Sequencer)
-	if s.holder(c.Node) != c.To {
-		s.nodes, s.free = nodes, free
-		return Refused
-	}
 	return Applied
 }
 
@@ -388,7 +375,7 @@ func (r *reference) setPolicy(c SetPolicy) Result {
 		s := r.sequencers[name]
 		for _, member := range slices.Sorted(slices.Values(s.wanting)) {
 			if r.serves[member] != name {
-				s.giveBack(member, s.nodes[member]...)
+				s.giveBack(member)
 			}
 		}
 	}
@@ -434,7 +421,7 @@ func (r *reference) shareOut() {
 		for i := len(way) - 1; i > 0; i-- {
 			member := r.changes(way[i-1], way[i])
 			from := r.sequencers[way[i-1]]
-			from.giveBack(member, from.nodes[member]...)
+			from.giveBack(member)
 			r.serves[member] = way[i]
 		}
 	}
@@ -546,7 +533,7 @@ func newPlainSequencer(c CreateSequencer) *plainSequencer {
 	d := c.Definition
 	s := &plainSequencer{
 		definition: d, region: c.Region, allocation: d.Allocation, drained: map[string]bool{},
-		ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
+		ranges: map[string]*Range{}, nodes: map[string]int64{},
 		used: map[int64]bool{}, reserved: map[string][]int64{}, reservedAt: map[string]int64{},
 	}
 	if s.counts() {
@@ -581,20 +568,16 @@ func (s *plainSequencer) detach(member string) bool {
 	if at < 0 {
 		return false
 	}
-	s.giveBack(member, s.nodes[member]...)
+	s.giveBack(member)
 	s.wanting = slices.Delete(s.wanting, at, at+1)
 	delete(s.ranges, member)
-	delete(s.wants, member)
 	return true
 }
 
-// giveBack puts node IDs of a member at the end of the free ones. Only members with a node ID are in nodes.
-func (s *plainSequencer) giveBack(member string, nodes ...int64) {
-	s.free = append(s.free, nodes...)
-	left := slices.DeleteFunc(slices.Clone(s.nodes[member]), func(node int64) bool {
-		return slices.Contains(nodes, node)
-	})
-	if s.nodes[member] = left; len(left) == 0 {
+// giveBack puts the node ID of a member, if it has one, at the end of the free ones.
+func (s *plainSequencer) giveBack(member string) {
+	if node, ok := s.nodes[member]; ok {
+		s.free = append(s.free, node)
 		delete(s.nodes, member)
 	}
 }
@@ -661,7 +644,7 @@ func (s *plainSequencer) remove(node int64) {
 // take gives a free node ID to a member.
 func (s *plainSequencer) take(member string, node int64) {
 	s.remove(node)
-	s.nodes[member] = append(slices.Clone(s.nodes[member]), node)
+	s.nodes[member] = node
 }
 
 // none is no node ID.
@@ -679,8 +662,8 @@ func (s *plainSequencer) firstFree(member string) int64 {
 
 // holder returns who has a node ID, or nobody.
 func (s *plainSequencer) holder(node int64) string {
-	for member, nodes := range s.nodes {
-		if slices.Contains(nodes, node) {
+	for member, its := range s.nodes {
+		if its == node {
 			return member
 		}
 	}
@@ -717,52 +700,16 @@ func (s *plainSequencer) allocate(r *reference, name string) {
 	for _, member := range s.wanting {
 		if _, ok := s.nodes[member]; ok {
 			if held++; held > holders {
-				s.giveBack(member, s.nodes[member]...)
+				s.giveBack(member)
 			}
 		}
 	}
-	for s.share(r, name) {
-	}
-}
-
-// share gives a node ID to somebody, of those with the fewest to the first in line, who gets one. It tells whether
-// anybody did.
-func (s *plainSequencer) share(r *reference, name string) bool {
-	for has := range MaxNodeIDs {
-		if has == 0 && len(s.nodes) >= s.holders(r, name) {
-			continue
-		}
-		for _, member := range s.wanting {
-			if len(s.nodes[member]) != has || has >= s.wants[member] || !r.mayHold(member, name) {
-				continue
-			}
-			node := s.firstFree(member)
-			if node == none {
-				if node = s.surplus(member, has); node == none {
-					continue
-				}
-				s.giveBack(s.holder(node), node)
-			}
+	for _, member := range s.wanting {
+		_, has := s.nodes[member]
+		if node := s.firstFree(member); !has && node != none && r.mayHold(member, name) && len(s.nodes) < holders {
 			s.take(member, node)
-			return true
 		}
 	}
-	return false
-}
-
-// surplus returns the node ID that another one is to give to a member with so many: it has two more or yet more than
-// that, and more than all others that could give one, or as many and is behind them in the line.
-func (s *plainSequencer) surplus(member string, has int) int64 {
-	surplus, most := int64(none), has+2
-	for _, other := range s.wanting {
-		nodes := slices.DeleteFunc(slices.Clone(s.nodes[other]), func(node int64) bool {
-			return !s.accepts(member, node)
-		})
-		if len(nodes) > 0 && len(s.nodes[other]) >= most {
-			surplus, most = nodes[len(nodes)-1], len(s.nodes[other])
-		}
-	}
-	return surplus
 }
 
 // marshal writes what Value.MarshalJSON writes.
@@ -770,7 +717,6 @@ func (r *reference) marshal() ([]byte, error) {
 	type sequencer struct {
 		Nodes      map[int64]string `json:"nodes"`
 		Waiting    []string         `json:"waiting"`
-		More       []string         `json:"wanting_more,omitempty"`
 		Drained    []string         `json:"drained,omitempty"`
 		Allocation *Allocation      `json:"allocation,omitempty"`
 
@@ -787,14 +733,9 @@ func (r *reference) marshal() ([]byte, error) {
 		}
 		var paused []string
 		for _, member := range s.wanting {
-			switch {
-			case len(s.nodes[member]) > 0:
-				for _, node := range s.nodes[member] {
-					w.Nodes[node] = member
-				}
-				if len(s.nodes[member]) < s.wants[member] {
-					w.More = append(w.More, member)
-				}
+			switch node, ok := s.nodes[member]; {
+			case ok:
+				w.Nodes[node] = member
 			case r.mayHold(member, name):
 				w.Waiting = append(w.Waiting, member)
 			default:
@@ -802,7 +743,6 @@ func (r *reference) marshal() ([]byte, error) {
 			}
 		}
 		w.Waiting = append(w.Waiting, paused...)
-		slices.SortStableFunc(w.More, func(a, b string) int { return len(s.nodes[a]) - len(s.nodes[b]) })
 		sequencers[name] = w
 	}
 	type shared struct {

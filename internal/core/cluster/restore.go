@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 )
 
 // DecodeCheckpoint reads what EncodeCheckpoint wrote. An *UnreadableError is returned when data is anything else:
@@ -273,11 +272,11 @@ func (s *restored) restoreWanting(r sequencerCheckpoint, v Value, name string) e
 	since := s.created
 	for _, j := range r.Wanting {
 		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || j.Since > v.position || !j.sound() {
-			return fmt.Errorf("the attach of %q at %d; want each member once, rising positions, a valid range of node "+
-				"IDs, and at most as many of these as it wants, up to %d", j.Member, j.Since, MaxNodeIDs)
+			return fmt.Errorf("the attach of %q at %d; want each member once, rising positions, and a valid range of "+
+				"node IDs, with the one that it has", j.Member, j.Since)
 		}
 		since = j.Since
-		w := &want{member: j.Member, since: j.Since, most: max(j.Most, 1)}
+		w := &want{member: j.Member, since: j.Since, node: noNode}
 		if j.From != nil {
 			w.nodes = &Range{From: *j.From, To: *j.To}
 		}
@@ -286,20 +285,16 @@ func (s *restored) restoreWanting(r sequencerCheckpoint, v Value, name string) e
 		if !serves {
 			s.Sequencer = s.pause(j.Member)
 		}
-		held := j.held()
-		if len(held) == 0 {
+		if j.Node == nil {
 			continue
 		}
 		if !serves {
-			return fmt.Errorf("%q has the node ID %d, and serves another sequencer of the policy", j.Member, held[0])
+			return fmt.Errorf("%q has the node ID %d, and serves another sequencer of the policy", j.Member, *j.Node)
 		}
-		for _, node := range held {
-			if err := s.account(node); err != nil {
-				return err
-			}
-			s.nodes = s.nodes.put(node, j.Member)
+		if err := s.account(*j.Node); err != nil {
+			return err
 		}
-		s.Sequencer = s.hold(w, held)
+		s.Sequencer = s.hold(w, *j.Node)
 	}
 	return nil
 }
@@ -314,24 +309,11 @@ func (s *restored) restoreDrained(r sequencerCheckpoint, v Value) error {
 	return nil
 }
 
-// held returns the node IDs that the member has.
-func (j wantJSON) held() []int64 {
-	if j.Node == nil {
-		return nil
-	}
-	return append([]int64{*j.Node}, j.More...)
-}
-
-// sound reports whether the range is absent, or valid with the node IDs in it, and these are not too many.
+// sound reports whether the range is absent, or valid with the node ID in it.
 func (j wantJSON) sound() bool {
-	if j.Most < 0 || j.Most > MaxNodeIDs || len(j.held()) > max(j.Most, 1) || j.Node == nil && j.More != nil {
-		return false
-	}
 	if j.From == nil || j.To == nil {
 		return j.From == nil && j.To == nil
 	}
 	within := Range{From: *j.From, To: *j.To}
-	return 0 <= within.From && within.From <= within.To && !slices.ContainsFunc(j.held(), func(node int64) bool {
-		return !within.Holds(node)
-	})
+	return 0 <= within.From && within.From <= within.To && (j.Node == nil || within.Holds(*j.Node))
 }

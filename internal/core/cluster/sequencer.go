@@ -2,10 +2,8 @@ package cluster
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"iter"
-	"slices"
 )
 
 // Sequencer is a named ID space at a value: which members want node IDs, and which ones each has. It is immutable
@@ -19,7 +17,6 @@ type Sequencer struct {
 	waiting    tree[int64, string] // the attached without a node ID, in the order of their attach
 	paused     tree[int64, string] // the attached that can't have one as they serve another sequencer of the policy
 	holding    tree[int64, string] // the attached with a node ID, in the same order
-	several    tree[place, string] // those of them that want several, by how many they have; who wants more is marked
 	nodes      tree[int64, string] // the member that has each node ID
 	free       freeList
 	reserved   tree[string, *Reservation] // by purpose
@@ -29,27 +26,18 @@ type Sequencer struct {
 // want is what an attached member wants and has. It is immutable.
 type want struct {
 	member string
-	since  int64   // the position of its attach
-	nodes  *Range  // the node IDs that it accepts; nil means all
-	most   int     // how many it wants
-	held   []int64 // those that it has; it gives back the last one first
+	since  int64  // the position of its attach
+	nodes  *Range // the node IDs that it accepts; nil means all
+	node   int64  // the one that it has, or noNode
 }
+
+// noNode stands for no node ID.
+const noNode = -1
 
 // accepts reports whether the member accepts a node ID.
 func (w *want) accepts(node int64) bool {
 	return w.nodes == nil || w.nodes.Holds(node)
 }
-
-// place is where a member stands among those that want several node IDs: who has fewer stands before who has more,
-// and of those with equally many who attached first.
-type place string
-
-func (w *want) place() place {
-	return place(binary.BigEndian.AppendUint64([]byte{byte(len(w.held))}, uint64(w.since)))
-}
-
-// has returns how many node IDs the member has.
-func (p place) has() int { return int(p[0]) }
 
 // Definition returns what the sequencer was created with.
 func (s Sequencer) Definition() Definition { return s.definition }
@@ -57,13 +45,12 @@ func (s Sequencer) Definition() Definition { return s.definition }
 // Created returns the position of the entry that created it. That position tells the generations of a name apart.
 func (s Sequencer) Created() int64 { return s.created }
 
-// Held returns the node IDs that a member has, or nil. The member gives back the last one first: the latest that it
-// was given, unless that was by a Move. The caller does not change them.
-func (s Sequencer) Held(member string) []int64 {
-	if w := s.want(member); w != nil {
-		return w.held
+// Node returns the node ID that a member has, and false when it has none.
+func (s Sequencer) Node(member string) (node int64, ok bool) {
+	if w := s.want(member); w != nil && w.node != noNode {
+		return w.node, true
 	}
-	return nil
+	return 0, false
 }
 
 // Attached reports whether a member is attached: it has a node ID or waits for one.
@@ -94,16 +81,6 @@ func (s Sequencer) Waiting() []string {
 		for _, member := range line.all() {
 			members = append(members, member)
 		}
-	}
-	return members
-}
-
-// WantingMore returns the members that have a node ID and want more, first who gets the next one.
-func (s Sequencer) WantingMore() []string {
-	var members []string
-	for i := range s.several.marked() {
-		_, member := s.several.atMarked(i)
-		members = append(members, member)
 	}
 	return members
 }
@@ -200,7 +177,7 @@ func (c Attach) apply(v *Value) Outcome {
 		case s.drained.has(c.Member):
 			return s, refused("the member is drained from this sequencer")
 		}
-		s = s.attach(&want{member: c.Member, since: v.position, nodes: c.Nodes, most: c.most()})
+		s = s.attach(&want{member: c.Member, since: v.position, nodes: c.Nodes, node: noNode})
 		if !v.serves(c.Member, c.Sequencer) {
 			s = s.pause(c.Member)
 		}
@@ -219,12 +196,11 @@ func (c Detach) apply(v *Value) Outcome {
 
 func (c Decline) apply(v *Value) Outcome {
 	return v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
-		if w == nil || !slices.Contains(w.held, c.Node) {
+		if w == nil || w.node != c.Node {
 			return s, unchanged
 		}
-		s = s.giveBack(w, c.Node)
-		s, _ = s.take(s.want(c.Member))
-		return s, applied
+		s = s.giveBack(w)
+		return s.take(s.want(c.Member)), applied
 	})
 }
 
@@ -272,7 +248,7 @@ func (c Move) apply(v *Value) Outcome {
 		case !s.NodeIDs().Holds(c.Node):
 			nodes := s.NodeIDs()
 			return s, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", c.Node, nodes.From, nodes.To))
-		case slices.Contains(w.held, c.Node):
+		case w.node == c.Node:
 			return s, unchanged
 		case s.ReservedFor(c.Node) != nil:
 			return s, refused(fmt.Sprintf("the node ID %d is reserved for %q", c.Node, s.ReservedFor(c.Node).For))
@@ -281,26 +257,17 @@ func (c Move) apply(v *Value) Outcome {
 		case s.paused.has(w.since):
 			return s, refused("the policy has the member serve another sequencer")
 		}
-		if n := len(w.held); n == w.most {
-			s = s.giveBack(w, w.held[n-1])
-		}
+		s = s.giveBack(w)
 		if holder, held := s.nodes.get(c.Node); held {
-			s = s.giveBack(s.want(holder), c.Node)
+			s = s.giveBack(s.want(holder))
 		}
-		w = s.want(c.To)
-		s, _ = s.takeWithin(w, &Range{From: c.Node, To: c.Node})
-		s = s.hold(s.want(c.To), append([]int64{c.Node}, w.held...))
+		s = s.takeWithin(s.want(c.To), &Range{From: c.Node, To: c.Node})
 		if want := s.holders(v.peers.len()); s.holding.len() > want {
 			_, last := s.holding.at(want)
 			if last == c.To {
 				_, last = s.holding.at(want - 1)
 			}
-			w = s.want(last)
-			s = s.giveBack(w, w.held...)
-		}
-		s = s.allocate(v.peers.len())
-		if !slices.Contains(s.Held(c.To), c.Node) {
-			return s, refused("a member that has fewer node IDs accepts no other")
+			s = s.giveBack(s.want(last))
 		}
 		return s, applied
 	})

@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,11 +10,10 @@ import (
 )
 
 // TestAsFewMovesAsPossible walks at random, and holds each step against the least that it must change: who keeps a
-// place keeps the node IDs, unless it declines one; nobody loses the last one but the last in line, and those who have
-// gone; and nobody loses one of several but to a member that has fewer.
+// place keeps the node ID, unless it declines it; nobody loses one but the last in line, and those who have gone.
 func TestAsFewMovesAsPossible(t *testing.T) {
 	w := walk{rand: rand.New(rand.NewPCG(5, 11))}
-	kept, gained, lost, shared := 0, 0, 0, 0
+	kept, gained, lost := 0, 0, 0
 	for range 20_000 {
 		before := w.value
 		position := before.Position() + 1
@@ -34,20 +31,16 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 					continue
 				}
 				here[member] = true
-				now := after.Held(member)
+				now, has := after.Node(member)
 				_, declines := command.(Decline)
 				_, moves := command.(Move) // see TestMove
 				switch {
-				case slices.Contains(now, node):
+				case has && now == node:
 					kept++
 				case declines || moves:
-				case len(now) > 0:
-					to, taken := after.nodes.get(node)
-					if !taken || len(s.Held(to)) >= len(s.Held(member)) {
-						t.Fatalf("%v: %s has %v of %s, and no longer node ID %d, which %q has\n%v\n%v", command, member,
-							now, name, node, to, before, w.value)
-					}
-					shared++
+				case has:
+					t.Fatalf("%v: %s has %d of %s, and no longer node ID %d\n%v\n%v", command, member, now, name, node,
+						before, w.value)
 				default:
 					lost++
 				}
@@ -65,8 +58,8 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 			}
 		}
 	}
-	if kept == 0 || gained == 0 || lost == 0 || shared == 0 {
-		t.Errorf("kept %d, gained %d, lost %d, shared %d: not all was tried", kept, gained, lost, shared)
+	if kept == 0 || gained == 0 || lost == 0 {
+		t.Errorf("kept %d, gained %d, lost %d: not all was tried", kept, gained, lost)
 	}
 }
 
@@ -170,12 +163,12 @@ func TestVerbs(t *testing.T) {
 func TestValuesStayAsTheyAre(t *testing.T) {
 	v := joined(t, joined(t, joined(t, Value{}, "a"), "b"), "c")
 	v = must(t, v, CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{})},
-		Attach{"s", "a", nil, 8}, Attach{"s", "b", &Range{From: 6, To: 6}, 1},
-		Attach{"s", "c", &Range{From: 7, To: 7}, 1})
+		Attach{Sequencer: "s", Member: "a"}, Attach{"s", "b", &Range{From: 6, To: 6}},
+		Attach{"s", "c", &Range{From: 7, To: 7}})
 	one := must(t, v, Detach{"s", "b"})
 	before := one.String()
 	_ = must(t, v, Detach{"s", "c"})
-	if one.String() != before || !bytes.Contains(checkpoint(t, one), []byte(`"node":0,"more":[1,2,3,4,5,6]`)) {
+	if one.String() != before || !bytes.Contains(checkpoint(t, one), []byte(`"fresh":[[1,5]],"freed":[6]`)) {
 		t.Errorf("%s was %s", checkpoint(t, one), before)
 	}
 }
@@ -204,145 +197,4 @@ func TestIncarnations(t *testing.T) {
 		t.Errorf("created at %d, want 14", s.Created())
 	}
 	step(16, DestroySequencer{"orders", 0}, Applied)
-}
-
-// Who has which of four node IDs, in the order in which they go back, and who waits for how many.
-func TestSeveralNodeIDs(t *testing.T) {
-	attach := func(member string, most int64) Attach { return Attach{Sequencer: "s", Member: member, NodeIDs: most} }
-	within := func(member string, from, to, most int64) Attach {
-		return Attach{"s", member, &Range{From: from, To: to}, most}
-	}
-	for _, tt := range []struct {
-		commands []Command
-		result   Result
-		want     string
-	}{
-		{[]Command{attach("a", 2)}, Applied, "a[0 1]"},
-		{[]Command{attach("a", 64)}, Applied, "a[0 1 2 3], more a"},
-		// the latest goes to who has none
-		{[]Command{attach("a", 4), attach("b", 1)}, Applied, "a[0 1 2] b[3], more a"},
-		// until both have as many
-		{[]Command{attach("a", 4), attach("b", 4)}, Applied, "a[0 1] b[3 2], more a b"},
-		// those that are free
-		{[]Command{attach("a", 2), attach("b", 3)}, Applied, "a[0 1] b[2 3], more b"},
-		// one more is no reason to give
-		{[]Command{attach("a", 2), attach("b", 1), attach("c", 2)}, Applied, "a[0 1] b[2] c[3], more c"},
-		// b is behind a in the line
-		{[]Command{attach("a", 4), attach("b", 2), attach("c", 1)}, Applied, "a[0 1] b[3] c[2], more b a"},
-		{
-			[]Command{attach("a", 4), attach("b", 4), attach("c", 1), attach("d", 1)},
-			Applied,
-			"a[0] b[3] c[2] d[1], more a b",
-		},
-		{
-			[]Command{attach("a", 4), attach("b", 1), attach("c", 1), attach("d", 1), attach("e", 1)},
-			Applied,
-			"a[0] b[3] c[2] d[1] e[], waiting e, more a",
-		},
-		// b has none for c
-		{[]Command{attach("a", 2), attach("b", 2), within("c", 0, 1, 1)}, Applied, "a[0] b[2 3] c[1], more a"},
-		// the only one for b
-		{[]Command{attach("a", 4), within("b", 0, 0, 1)}, Applied, "a[1 2 3] b[0], more a"},
-		// a keeps its first
-		{[]Command{attach("a", 1), within("b", 0, 0, 1)}, Applied, "a[0] b[], waiting b"},
-		// a takes no other
-		{[]Command{within("a", 2, 3, 4), attach("b", 4)}, Applied, "a[2 3] b[0 1], more a b"},
-		// c is not held up
-		{
-			[]Command{attach("a", 1), within("b", 0, 0, 1), attach("c", 4)},
-			Applied,
-			"a[0] b[] c[1 2 3], waiting b, more c",
-		},
-		// both are free
-		{[]Command{within("a", 0, 1, 2), attach("b", 2), Detach{"s", "a"}}, Applied, "b[2 3]"},
-		// b gets them
-		{[]Command{attach("a", 4), attach("b", 4), Detach{"s", "a"}}, Applied, "b[3 2 0 1]"},
-		// so does a
-		{[]Command{attach("a", 4), attach("b", 4), Leave{Member: "b"}}, Applied, "a[0 1 3 2]"},
-		// only that one
-		{[]Command{attach("a", 2), attach("b", 1), Decline{"s", "a", 0}}, Applied, "a[1 3] b[2]"},
-		// there is no other
-		{[]Command{attach("a", 4), attach("b", 1), Decline{"s", "a", 0}}, Applied, "a[1 2 0] b[3], more a"},
-		// it has not
-		{[]Command{attach("a", 2), Decline{"s", "a", 3}}, Unchanged, "a[0 1]"},
-		// for the latest
-		{[]Command{attach("a", 2), Move{"s", 3, "a"}}, Applied, "a[3 0]"},
-		// it has that
-		{[]Command{attach("a", 2), Move{"s", 1, "a"}}, Unchanged, "a[0 1]"},
-		// a gets the latest
-		{[]Command{attach("a", 4), attach("b", 4), Move{"s", 0, "b"}}, Applied, "a[1 2] b[0 3], more a b"},
-		// for the only one
-		{[]Command{attach("a", 4), attach("b", 1), Move{"s", 0, "b"}}, Applied, "a[1 2 3] b[0], more a"},
-		// b gets what a returns
-		{[]Command{attach("a", 3), attach("b", 1), Move{"s", 3, "a"}}, Applied, "a[3 0 1] b[2]"},
-		// b has no other
-		{[]Command{attach("a", 3), within("b", 3, 3, 1), Move{"s", 3, "a"}}, Refused, "a[0 1 2] b[3]"},
-		// but then a has no other either
-		{[]Command{attach("a", 1), within("b", 3, 3, 1), Move{"s", 3, "a"}}, Applied, "a[3] b[], waiting b"},
-		// one member
-		{[]Command{
-			attach("a", 4),
-			Allocate{"s", 0, Allocation{Kind: AllocateCount, Count: 1, Percent: 0}},
-			attach("b", 1),
-		}, Applied, "a[0 1 2 3] b[], waiting b"},
-		{[]Command{
-			attach("a", 2), attach("b", 2),
-			Allocate{"s", 0, Allocation{Kind: AllocateCount, Count: 1, Percent: 0}},
-		}, Applied, "a[0 1] b[], waiting b"},
-		{[]Command{attach("a", 4), attach("b", 4), Drain{"s", "a"}}, Applied, "b[3 2 0 1]"},
-		{[]Command{
-			attach("a", 4),
-			CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})},
-			SetPolicy{[]Share{{"r", 100}}},
-		}, Applied, "a[0 1 2 3]"},
-		// all serve the other
-		{[]Command{
-			attach("a", 4),
-			CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})},
-			SetPolicy{[]Share{{"r", 99}, {"s", 1}}},
-		}, Applied, "a[], waiting a"},
-	} {
-		var v Value
-		commands := []Command{PrepareJoin{"a"}}
-		for _, id := range []string{"b", "c", "d", "e"} {
-			commands = append(commands, PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id})
-		}
-		commands = append(commands, CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})})
-		var out Outcome
-		for _, c := range append(commands, tt.commands...) {
-			v, out = Apply(v, Entry{Position: v.position + 1, Command: c})
-		}
-		s, _ := v.Sequencer("s")
-		var have []string
-		for member := range s.wanting.all() {
-			have = append(have, member+fmt.Sprint(s.Held(member)))
-		}
-		have = []string{strings.Join(have, " ")}
-		for _, list := range [][]string{
-			append([]string{"waiting"}, s.Waiting()...),
-			append([]string{"more"}, s.WantingMore()...),
-		} {
-			if len(list) > 1 {
-				have = append(have, strings.Join(list, " "))
-			}
-		}
-		line := strings.Join(have, ", ")
-		if out.Result != tt.result || line != tt.want {
-			t.Errorf("%v: %v, %s; want %v, %s", tt.commands, out, line, tt.result, tt.want)
-		}
-		if back := restore(t, checkpoint(t, v)); back.String() != v.String() {
-			t.Errorf("%v: a checkpoint turns %s into %s", tt.commands, v, back)
-		}
-		if wrong := inconsistency(v); wrong != "" {
-			t.Errorf("%v: %s", tt.commands, wrong)
-		}
-	}
-}
-
-// A node ID does not stay with a member that has more than one that accepts no other.
-func TestAMoveThatTheRulesUndoIsRefused(t *testing.T) {
-	v := must(t, joined(t, joined(t, Value{}, "a"), "b"),
-		CreateSequencer{Sequencer: "s", Definition: small(2, Allocation{})},
-		Attach{"s", "b", &Range{From: 1, To: 1}, 1}, Attach{"s", "a", nil, 2})
-	refusal(t, v, Move{"s", 1, "a"}, "a member that has fewer node IDs accepts no other")
 }

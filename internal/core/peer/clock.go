@@ -202,10 +202,8 @@ func (m *Member) endClaim(n int) {
 // go back.
 func (m *Member) idle() bool {
 	for _, s := range m.registry.all() {
-		for _, l := range s.status.Load().lanes {
-			if l.state.Tenures != [2]attachment.Tenure{} || l.used.After(m.Wall()) {
-				return false
-			}
+		if st := s.status.Load(); st.state.Tenures != [2]attachment.Tenure{} || st.used.After(m.Wall()) {
+			return false
 		}
 	}
 	return true

@@ -45,24 +45,19 @@ func (m *Member) startAnew(l *incarnation, why error) {
 	m.poke()
 }
 
-// withdrawAll ends the use of all node IDs at once, and forgets the grants.
+// withdrawAll ends the use of its node IDs at once, and forgets the grant.
 func (s *Sequencer) withdrawAll(why error) {
 	s.update(func(st *status) {
-		for i := range st.lanes {
-			l := &st.lanes[i]
-			for slot, t := range l.tenures {
-				if t.generator != nil {
-					l.used = later(l.used, t.generator.Stop())
-				}
-				l.tenures[slot].withdrawn, l.tenures[slot].left = t.fence != nil, t.fence != nil
+		for slot, t := range st.tenures {
+			if t.generator != nil {
+				st.used = later(st.used, t.generator.Stop())
 			}
-			l.generator = nil
+			st.tenures[slot].withdrawn, st.tenures[slot].left = t.fence != nil, t.fence != nil
 		}
-		s.tellLocked(st, func(int) (grant, error) { return grant{}, why })
+		st.generator = nil
+		s.tellLocked(st, grant{}, why)
 	})
-	for _, l := range s.lanes {
-		l.poke()
-	}
+	s.poke()
 }
 
 // mayBeCopied has the member start over if a copy of it goes on as an incarnation whose session has ended for this one.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,14 +54,11 @@ func (n *node) snapshot() *snapshot {
 	sn.member.mark.Store(m.mark.Load())
 	for _, s := range m.registry.all() {
 		st := *s.status.Load()
-		st.lanes = slices.Clone(st.lanes)
 		sn.statuses[s.name] = st
-		for _, l := range st.lanes {
-			for _, t := range l.tenures {
-				if t.fence != nil {
-					sn.fences[t.fence] = t.fence.Clone(fence.Config{}, nil)
-					sn.reserved = later(sn.reserved, t.fence.Horizon())
-				}
+		for _, t := range st.tenures {
+			if t.fence != nil {
+				sn.fences[t.fence] = t.fence.Clone(fence.Config{}, nil)
+				sn.reserved = later(sn.reserved, t.fence.Horizon())
 			}
 		}
 	}
@@ -128,26 +124,23 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 		s := m.newSequencer(name, v)
 		config := s.fences
 		config.Holder = l.holder
-		st.changed, st.lanes = make(chan struct{}), slices.Clone(st.lanes)
-		for i := range st.lanes {
-			lane := &st.lanes[i]
-			if lane.granted.incarnation != nil {
-				lane.granted.incarnation = l
+		st.changed = make(chan struct{})
+		if st.granted.incarnation != nil {
+			st.granted.incarnation = l
+		}
+		for i, t := range st.tenures {
+			if t.fence == nil {
+				continue
 			}
-			for j, t := range lane.tenures {
-				if t.fence == nil {
-					continue
+			st.tenures[i].fence = sn.fences[t.fence].Clone(config, session)
+			if t.generator != nil {
+				g, err := s.generate(st.tenures[i], time.Time{})
+				if err != nil {
+					w.t.Fatal(err)
 				}
-				lane.tenures[j].fence = sn.fences[t.fence].Clone(config, session)
-				if t.generator != nil {
-					g, err := s.lanes[i].generate(lane.tenures[j], time.Time{})
-					if err != nil {
-						w.t.Fatal(err)
-					}
-					lane.tenures[j].generator = g
-					if lane.generator == t.generator {
-						lane.generator = g
-					}
+				st.tenures[i].generator = g
+				if st.generator == t.generator {
+					st.generator = g
 				}
 			}
 		}
@@ -334,7 +327,7 @@ func TestTheSystemResumes(t *testing.T) {
 		b := w.start("b")
 		a.ready(time.Second)
 		b.ready(time.Second)
-		id, node := a.id(), a.seq.Load().NodeIDs()[0]
+		id, node := a.id(), a.seq.Load().State().Node
 		held := a.session()
 		a.client.Inject(func(c memstore.Call) memstore.Fault { // it can't have anything new yet
 			for _, op := range c.Txn.Then {
@@ -351,7 +344,7 @@ func TestTheSystemResumes(t *testing.T) {
 			t.Errorf("at once: %v, want ErrCopied", err)
 		}
 		a.ready(5 * time.Second)
-		if now := a.seq.Load().NodeIDs()[0]; a.id() == id || now == node {
+		if now := a.seq.Load().State().Node; a.id() == id || now == node {
 			t.Errorf("it is %s with the node ID %d, and was %s with %d", a.id(), now, id, node)
 		}
 		select {

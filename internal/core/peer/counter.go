@@ -231,9 +231,6 @@ func (c *Counter) Ready() error {
 	return nil
 }
 
-// NodeIDs returns none: a counter needs no node ID.
-func (c *Counter) NodeIDs() []int64 { return nil }
-
 // Detach ends the handle, and returns when what it had not given is given back, or ctx ends. Member.OpenCounter
 // then returns another one.
 func (c *Counter) Detach(ctx context.Context) error {

@@ -216,7 +216,6 @@ var (
 	errLostData  = errors.New("the store has lost data; the member is joining the cluster again")
 	errRejoining = errors.New("it is joining the cluster again")
 	errAtHorizon = errors.New("the horizon is reached, and the store has not confirmed a later one")
-	errFewer     = fmt.Errorf("%w: this member has fewer node IDs than it asks for", ErrWaiting)
 	errLost      = errors.New("it lost its node ID and has no other yet")
 	errMissed    = errors.New("the outcome of a decline is unknown")
 	errMoved     = errors.New("an operator has moved its node ID to another member, and it has no other yet")

@@ -111,10 +111,8 @@ func (m *Member) view() floor.View {
 func (m *Member) reserved() (last time.Time) {
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
-		for _, l := range st.lanes {
-			last = later(last, l.used)
-		}
-		for t := range st.inUse {
+		last = later(last, st.used)
+		if t := st.inUse(); t.fence != nil {
 			last = later(last, t.fence.Horizon())
 		}
 	}
@@ -311,7 +309,7 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 		}
 	}
 	for _, s := range m.Sequencers() {
-		for t := range s.status.Load().inUse {
+		if t := s.status.Load().inUse(); t.fence != nil {
 			if taken, err := t.fence.TakenOver(ctx); taken || err != nil {
 				s.withdraw(t, errLostData)
 			}

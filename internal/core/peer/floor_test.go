@@ -16,15 +16,15 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// onTwo is a sequencer of two node IDs, of which a node may have both.
+// onTwo is a sequencer of two node IDs.
 func onTwo(c *setup) {
-	c.definition, c.NodeIDs = cluster.Define(firn.Layout{
+	c.definition = cluster.Define(firn.Layout{
 		Epoch: layout.Epoch, Tick: time.Millisecond, TimeBits: 41,
 		NodeBits: 1, SequenceBits: 12,
-	}), 2
+	})
 }
 
-// takesOfEach takes IDs of all node IDs of all nodes for so long, and checks them. It returns how many.
+// takesOfEach takes IDs of all nodes for so long, and checks them. It returns how many.
 func (w *world) takesOfEach(d time.Duration, nodes ...*node) (taken int) {
 	w.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -33,17 +33,19 @@ func (w *world) takesOfEach(d time.Duration, nodes ...*node) (taken int) {
 			if s == nil {
 				continue
 			}
-			for _, g := range s.status.Load().generators {
-				id, err := g.TryNext()
-				if err != nil {
-					continue
-				}
-				taken++
-				if by, ok := w.given[id]; ok {
-					w.t.Fatalf("%s gave %d (node ID %d), which %s gave before", n.name, id, g.NodeID(), by)
-				}
-				w.given[id] = n.name
+			g := s.status.Load().generator
+			if g == nil {
+				continue
 			}
+			id, err := g.TryNext()
+			if err != nil {
+				continue
+			}
+			taken++
+			if by, ok := w.given[id]; ok {
+				w.t.Fatalf("%s gave %d (node ID %d), which %s gave before", n.name, id, g.NodeID(), by)
+			}
+			w.given[id] = n.name
 		}
 	}
 	return taken

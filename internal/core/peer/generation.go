@@ -149,14 +149,14 @@ func (i generation) closed(horizon time.Time) generation {
 }
 
 // open makes it possible to claim node IDs for this sequencer, and for no other of its name.
-func (l *lane) open(ctx context.Context) error {
-	if l.guard.Key != "" && l.guarded == l.m.losses.Load() {
+func (s *Sequencer) open(ctx context.Context) error {
+	if s.guard.Key != "" && s.guarded == s.m.losses.Load() {
 		return nil
 	}
-	losses := l.m.losses.Load()
-	at, from, err := l.m.open(ctx, l.name, l.status.Load().created, l.definition)
+	losses := s.m.losses.Load()
+	at, from, err := s.m.open(ctx, s.name, s.status.Load().created, s.definition)
 	if err == nil {
-		l.guard, l.from, l.guarded = at, from, losses
+		s.guard, s.from, s.guarded = at, from, losses
 	}
 	return err
 }

@@ -30,9 +30,8 @@ func (p *player) attaches(v cluster.Value, id string) []cluster.Command {
 		case st.wanted && !attached:
 			owed = append(owed, cluster.Attach{
 				Sequencer: name, Member: id, Nodes: p.options.wish(name, q.Definition()),
-				NodeIDs: int64(p.options.NodeIDs),
 			})
-		case attached && !st.wanted && st.empty(): // the next member to attach finds the node ID free
+		case attached && !st.wanted && st.state.Empty(): // the next member to attach finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
 	}
@@ -75,13 +74,13 @@ func (p *player) grant(ctx context.Context) {
 		}
 		p.renew(ctx, s.fences.Window)
 		v, ok := s.in(p.value)
-		held := v.Held(p.incarnation.id)
+		node, held := v.Node(p.incarnation.id)
 		_, drained := p.drains[s.name] // also while it joins again
 		switch {
 		case !ok:
 			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
-		case len(held) > 0:
-			s.deal(p.incarnation, held)
+		case held:
+			s.tell(grant{kind: attachment.Granted, incarnation: p.incarnation, node: node}, nil)
 		case v.Attached(p.incarnation.id):
 			s.tell(p.inLine(s, v))
 		case drained:
@@ -148,75 +147,22 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 	}
 }
 
-// tell notes a new grant of all lanes, and why that leaves them without IDs; nil: it does not.
+// tell notes a new grant, and why that leaves callers without IDs; nil: it does not.
 func (s *Sequencer) tell(g grant, why error) {
-	s.updateIf(func(st *status) bool {
-		return s.tellLocked(st, func(int) (grant, error) { return g, why })
-	})
+	s.updateIf(func(st *status) bool { return s.tellLocked(st, g, why) })
 }
 
-// deal notes the node IDs that the member has.
-func (s *Sequencer) deal(by *incarnation, held []int64) {
-	s.updateIf(func(st *status) bool {
-		nodes := deal(st.lanes, held)
-		return s.tellLocked(st, func(lane int) (grant, error) {
-			if nodes[lane] == noNode {
-				return grant{kind: attachment.InLine, incarnation: by}, errFewer
-			}
-			return grant{kind: attachment.Granted, incarnation: by, node: nodes[lane]}, nil
-		})
-	})
-}
-
-// noNode stands for no node ID.
-const noNode = -1
-
-// deal returns which of the node IDs each lane is granted. A lane keeps the one that it was granted, or that it still
-// has from before, while it is among them.
-func deal(lanes []laneStatus, held []int64) []int64 {
-	dealt := slices.Repeat([]int64{noNode}, len(lanes))
-	left := slices.Clone(held)
-	give := func(lane int, node int64) {
-		if i := slices.Index(left, node); i >= 0 && dealt[lane] == noNode {
-			dealt[lane] = node
-			left = slices.Delete(left, i, i+1)
-		}
+func (s *Sequencer) tellLocked(st *status, g grant, why error) (news bool) {
+	if !st.wanted && g.kind != attachment.Destroyed {
+		g, why = grant{kind: attachment.Unwanted}, ErrDetached
 	}
-	for i, l := range lanes {
-		if l.granted.kind == attachment.Granted {
-			give(i, l.granted.node)
-		}
+	if st.granted == g || st.granted.kind == attachment.Destroyed {
+		return false
 	}
-	for i, l := range lanes {
-		for _, t := range l.state.Tenures {
-			if t.Phase != attachment.Free {
-				give(i, t.Node)
-			}
-		}
+	st.granted = g
+	if why != nil {
+		st.why = why
 	}
-	for i := range lanes {
-		if len(left) > 0 {
-			give(i, left[0])
-		}
-	}
-	return dealt
-}
-
-func (s *Sequencer) tellLocked(st *status, of func(lane int) (grant, error)) (news bool) {
-	for i := range st.lanes {
-		l := &st.lanes[i]
-		g, why := of(i)
-		if !st.wanted && g.kind != attachment.Destroyed {
-			g, why = grant{kind: attachment.Unwanted}, ErrDetached
-		}
-		if l.granted == g || l.granted.kind == attachment.Destroyed {
-			continue
-		}
-		l.granted, news = g, true
-		if why != nil {
-			l.why = why
-		}
-		s.lanes[i].poke()
-	}
-	return news
+	s.poke()
+	return true
 }

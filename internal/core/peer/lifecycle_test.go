@@ -107,7 +107,7 @@ func TestDetachAndAttach(t *testing.T) {
 			if err := s.Attach(t.Context()); err != nil {
 				t.Errorf("a second Attach: %v", err)
 			}
-			node := s.NodeIDs()[0]
+			node := s.State().Node
 			want = append(want, fmt.Sprintf("attached, node ID %d", node))
 			a.ready(time.Second)
 			if entries := a.mem.Load().Value().Entries() - before; entries != 2 {

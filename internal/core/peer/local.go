@@ -26,13 +26,9 @@ func (l *Local) Next(ctx context.Context) (id firn.ID, err error) {
 			return l.s.scatter(id), nil
 		}
 	}
-	err = l.s.take(0, func(g *firn.Generator, wait bool) (err error) {
+	err = l.s.take(func(g *firn.Generator) (err error) {
 		l.use(g)
-		if wait {
-			id, err = l.local.Next(ctx)
-		} else {
-			id, err = l.local.TryNext()
-		}
+		id, err = l.local.Next(ctx)
 		return err
 	})
 	if l.s.m.journal != nil && err == nil {

@@ -85,16 +85,15 @@ func (w *wall) read() (int64, int64) {
 
 // node is a member with a sequencer, its way to the store and its clock.
 type node struct {
-	world   *world
-	name    string
-	client  *memstore.Client
-	wall    *wall
-	seq     atomic.Pointer[Sequencer]
-	mem     atomic.Pointer[Member]
-	several bool // it asks for several node IDs
-	cancel  func()
-	done    chan struct{} // closed when it has joined and attached, or could not
-	err     error         // why it could not
+	world  *world
+	name   string
+	client *memstore.Client
+	wall   *wall
+	seq    atomic.Pointer[Sequencer]
+	mem    atomic.Pointer[Member]
+	cancel func()
+	done   chan struct{} // closed when it has joined and attached, or could not
+	err    error         // why it could not
 
 	mu        sync.Mutex
 	last      firn.ID
@@ -132,7 +131,7 @@ func (w *world) start(name string, changes ...func(*setup)) *node {
 		w.journals = append(w.journals, journal.File{Name: name, Reader: lines})
 		c.Journal = lines
 	}
-	n.wall, n.several = c.wall, c.NodeIDs > 1
+	n.wall = c.wall
 	ctx, cancel := context.WithCancel(w.t.Context())
 	n.cancel = cancel
 	go func() {
@@ -224,8 +223,8 @@ func (n *node) Ready() error {
 
 func (n *node) NodeID() (int64, bool) {
 	if s := n.seq.Load(); s != nil {
-		if nodes := s.NodeIDs(); len(nodes) > 0 {
-			return nodes[0], true
+		if state := s.State(); state.Phase == Attached {
+			return state.Node, true
 		}
 	}
 	return 0, false
@@ -268,7 +267,7 @@ func (n *node) take() error {
 		n.world.t.Errorf("%s gave %d, which %s gave before", n.name, id, by)
 	}
 	n.world.given[id] = n.name
-	if id <= *last && !n.several {
+	if id <= *last {
 		n.world.t.Errorf("%s gave %d after %d", n.name, id, *last)
 	}
 	*last, n.last = id, id
@@ -357,7 +356,7 @@ func TestNoCallFallsBetweenTenures(t *testing.T) {
 		a := w.start("a", onOneNode)
 		a.ready(time.Second)
 		for i := range 20 {
-			horizon := a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()
+			horizon := a.seq.Load().status.Load().inUse().fence.Horizon()
 			w.service.Expire(a.session())
 			time.Sleep(time.Until(horizon) - 10*time.Millisecond)
 			for time.Until(horizon) > -10*time.Millisecond {
@@ -454,7 +453,7 @@ func TestAfterACrashTheHorizonIsWaitedFor(t *testing.T) {
 		a := w.start("a", onOneNode)
 		a.ready(time.Second)
 		a.serves(time.Second)
-		horizon := a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()
+		horizon := a.seq.Load().status.Load().inUse().fence.Horizon()
 		w.service.Expire(a.session())
 		a.client.CutOff(true)
 		b := w.start("b", onOneNode)
@@ -505,7 +504,7 @@ func TestWhoIsInLineAgainUsesUpItsTime(t *testing.T) {
 		b := w.start("b", onOneNode)
 		b.settled()
 		w.service.Expire(a.session())
-		horizon := a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()
+		horizon := a.seq.Load().status.Load().inUse().fence.Horizon()
 		a.serves(time.Until(horizon) - 10*time.Millisecond)
 		time.Sleep(20 * time.Millisecond)
 		a.refuses(time.Second)
@@ -664,7 +663,7 @@ func TestANodeIDThatWasNeverUsedIsGivenBack(t *testing.T) {
 		c := w.start("c", two)
 		waits := func() *fence.Fence {
 			if s := c.seq.Load(); s != nil {
-				return s.status.Load().lanes[0].latest().fence
+				return s.status.Load().latest().fence
 			}
 			return nil
 		}
@@ -751,7 +750,7 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 			})
 		})
 		a.ready(time.Second)
-		generator := a.settled().status.Load().lanes[0].generator
+		generator := a.settled().status.Load().generator
 		came := make(chan error, 1)
 		comes := func() {
 			call := looks.Swap(nil)

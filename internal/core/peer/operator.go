@@ -167,21 +167,24 @@ func (p *player) yield(c cluster.Move, before, after cluster.Value) {
 	}
 	was, _ := before.Sequencer(c.Sequencer)
 	is, _ := after.Sequencer(c.Sequencer)
-	if had, has := was.Held(p.incarnation.id),
-		is.Held(p.incarnation.id); !slices.Contains(had, c.Node) || slices.Contains(has, c.Node) {
+	if !holds(was, p.incarnation.id, c.Node) || holds(is, p.incarnation.id, c.Node) {
 		return
 	}
 	s, ok := p.Sequencer(c.Sequencer)
 	if !ok {
 		return
 	}
-	for _, l := range s.status.Load().lanes {
-		for _, t := range l.tenures {
-			if t.fence != nil && t.fence.Node() == c.Node {
-				s.withdraw(t, errMoved)
-			}
+	for _, t := range s.status.Load().tenures {
+		if t.fence != nil && t.fence.Node() == c.Node {
+			s.withdraw(t, errMoved)
 		}
 	}
+}
+
+// holds reports whether a member has that node ID.
+func holds(q cluster.Sequencer, member string, node int64) bool {
+	its, ok := q.Node(member)
+	return ok && its == node
 }
 
 // goAway ends the sequencers at once, gives their node IDs back, and leaves the cluster, in which the member may be

@@ -440,15 +440,15 @@ func TestAMovedNodeIDIsNotClaimedAgain(t *testing.T) {
 		a := w.start("a")
 		a.ready(time.Second)
 		used := a.seq.Load()
-		l := &lane{Sequencer: &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}}
+		s := &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}
 		st := *used.status.Load()
 		st.changed = make(chan struct{})
-		l.status.Store(&st)
-		l.withdraw(st.lanes[0].inUse(), errMoved)
+		s.status.Store(&st)
+		s.withdraw(st.inUse(), errMoved)
 		for _, want := range []attachment.ActionKind{attachment.Return, attachment.Wait} {
-			action, err := l.look(t.Context())
+			action, err := s.look(t.Context())
 			if err == nil {
-				err = l.do(t.Context(), action)
+				err = s.do(t.Context(), action)
 			}
 			if err != nil || action.Kind != want {
 				t.Errorf("%v, %v; want to %v", action.Kind, err, want)

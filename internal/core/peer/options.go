@@ -38,7 +38,6 @@ const (
 type Options struct {
 	TTL             time.Duration
 	Window          time.Duration
-	NodeIDs         int
 	Nodes           func(name string, d cluster.Definition) *cluster.Range
 	Region          cluster.Region
 	CheckpointEvery int64
@@ -71,7 +70,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, DefaultTTL)
 	o.Window = cmp.Or(o.Window, fence.DefaultWindow)
-	o.NodeIDs = cmp.Or(o.NodeIDs, 1)
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, DefaultCheckpointEvery)
 	if o.Start == nil {
 		o.Start = func(nodes cluster.Range) int64 { return nodes.From + rand.N(nodes.Size()) }
@@ -100,8 +98,6 @@ func (o Options) Validate() error {
 		return fmt.Errorf("a window of %v is too short: want at least %v", o.Window, minWindow)
 	case o.Window > MaxWindow:
 		return fmt.Errorf("a window of %v is too long: want at most %v", o.Window, MaxWindow)
-	case o.NodeIDs < 1 || o.NodeIDs > cluster.MaxNodeIDs:
-		return fmt.Errorf("%d node IDs in each sequencer; want 1 to %d", o.NodeIDs, cluster.MaxNodeIDs)
 	case o.CheckpointEvery < 1:
 		return fmt.Errorf("a checkpoint every %d entries; want at least 1", o.CheckpointEvery)
 	case o.Order > WaitForIDs:

@@ -124,8 +124,8 @@ func TestALatePulse(t *testing.T) {
 					}
 					last = p.Clock
 					if st := a.seq.Load().status.Load(); !alone &&
-						time.Until(st.lanes[0].inUse().fence.Horizon()) < window/2 {
-						t.Fatalf("outcome %v: the horizon is %v", outcome, st.lanes[0].inUse().fence.Horizon())
+						time.Until(st.inUse().fence.Horizon()) < window/2 {
+						t.Fatalf("outcome %v: the horizon is %v", outcome, st.inUse().fence.Horizon())
 					}
 				}
 				if age := time.Since(last); !failed || age > window/3+time.Second {
@@ -148,7 +148,7 @@ func TestAPulseThatCannotBeWritten(t *testing.T) {
 		}
 		for range int(2 * window / time.Second) {
 			time.Sleep(time.Second)
-			if left := time.Until(a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()); left < window/2 {
+			if left := time.Until(a.seq.Load().status.Load().inUse().fence.Horizon()); left < window/2 {
 				t.Fatalf("it has %v left", left)
 			}
 		}

@@ -30,7 +30,7 @@ func TestRegionsGiveDifferentIDs(t *testing.T) {
 				l := p.Layout
 				l.Epoch = layout.Epoch
 				for _, region := range []cluster.Region{{Number: mine, Of: of}, {Number: other, Of: of}} {
-					m, err := Join(t.Context(), memstore.NewService().Client("a"), Options{Region: region, NodeIDs: 4})
+					m, err := Join(t.Context(), memstore.NewService().Client("a"), Options{Region: region})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -153,9 +153,8 @@ func TestNoNodeIDOfAnotherRegionIsClaimed(t *testing.T) {
 		m := n.mem.Load()
 		s := n.seq.Load()
 		m.options.Region = cluster.Region{Number: 1, Of: 2} // as if the log had granted another region's
-		l := s.lanes[0]
-		if err := l.claim(t.Context()); err == nil || !strings.Contains(err.Error(), "is not one of the region 1/2") {
-			t.Errorf("it claims the node ID %d: %v", l.looked.node, err)
+		if err := s.claim(t.Context()); err == nil || !strings.Contains(err.Error(), "is not one of the region 1/2") {
+			t.Errorf("it claims the node ID %d: %v", s.looked.node, err)
 		}
 	})
 }
@@ -174,7 +173,7 @@ func TestNodeIDsBeginByChance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			begun[s.NodeIDs()[0]]++
+			begun[s.State().Node]++
 		})
 	}
 	if len(begun) < 10 { // of 20, three or more are equal in one run of a million

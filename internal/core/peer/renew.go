@@ -119,15 +119,13 @@ func (m *Member) renewals(window, ahead time.Duration) (all []renewal, fences []
 		if s.fences.Window != window && ahead == 0 {
 			continue
 		}
-		for _, l := range s.status.Load().lanes {
-			t := l.inUse()
-			extended := l.state.Extended()
-			if latest := l.latest(); latest.generator == nil { // its floor has not come
-				t, extended = latest, true
-			}
-			if t.fence != nil && extended && !out && !m.stale(t) {
-				all, fences = append(all, renewal{t, s}), append(fences, t.fence)
-			}
+		st := s.status.Load()
+		t, extended := st.inUse(), st.state.Extended()
+		if latest := st.latest(); latest.generator == nil { // its floor has not come
+			t, extended = latest, true
+		}
+		if t.fence != nil && extended && !out && !m.stale(t) {
+			all, fences = append(all, renewal{t, s}), append(fences, t.fence)
 		}
 	}
 	return all, fences

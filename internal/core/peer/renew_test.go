@@ -3,7 +3,6 @@ package peer
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,7 +57,7 @@ func TestAllFencesInOneTransaction(t *testing.T) {
 				if _, err := s.Next(t.Context()); err != nil {
 					t.Errorf("%s: %v", s.Name(), err)
 				}
-				if left := time.Until(s.status.Load().lanes[0].inUse().fence.Horizon()); left < 2*window/3-time.Second {
+				if left := time.Until(s.status.Load().inUse().fence.Horizon()); left < 2*window/3-time.Second {
 					t.Errorf("%s has %v left", s.Name(), left)
 				}
 			}
@@ -73,7 +72,7 @@ func TestOneOfManyIsLost(t *testing.T) {
 		a.ready(time.Second)
 		all := a.many(100)
 		lost := all[37]
-		node := lost.NodeIDs()[0]
+		node := lost.State().Node
 		thief := w.service.Client("thief")
 		_, err := thief.Commit(t.Context(),
 			store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", lost.fences.Prefix, node))}})
@@ -107,7 +106,7 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 					if id, err := s.Next(t.Context()); err == nil {
 						t.Fatalf("%s gives %d", s.Name(), id)
 					}
-					if h := s.status.Load().lanes[0].inUse(); h.fence != nil &&
+					if h := s.status.Load().inUse(); h.fence != nil &&
 						h.fence.Horizon().After(time.Now().Add(window)) {
 						t.Fatalf("%s has the horizon %v", s.Name(), h.fence.Horizon())
 					}
@@ -150,21 +149,20 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 	})
 }
 
-// A floor or a horizon that the clock reaches right after the lane has looked wakes the lane, too.
+// A floor or a horizon that the clock reaches right after a look is not slept through.
 func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
 		used := a.mem.Load().Sequencers()[0]
 		for _, phase := range []attachment.Phase{attachment.Claimed, attachment.Expiring} {
-			l := &lane{Sequencer: &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}}
+			s := &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}
 			st := *used.status.Load()
-			st.lanes = slices.Clone(st.lanes)
-			st.lanes[0].state.Tenures[0].Phase = phase
-			l.status.Store(&st)
+			st.state.Tenures[0].Phase = phase
+			s.status.Store(&st)
 			time.Sleep(2 * window) // past the horizon that the copy knows
-			if wait := l.untilNext(nil); wait > window/3 {
-				t.Errorf("a lane whose tenure is %v looks again in %v", phase, wait)
+			if wait := s.untilNext(nil); wait > window/3 {
+				t.Errorf("a sequencer whose tenure is %v looks again in %v", phase, wait)
 			}
 		}
 	})
@@ -207,10 +205,10 @@ func TestAWindowOfItsOwn(t *testing.T) {
 		}
 		mu.Unlock()
 		a.client.Inject(nil)
-		if left := time.Until(s.status.Load().lanes[0].inUse().fence.Horizon()); left > brief || left < brief/2 {
+		if left := time.Until(s.status.Load().inUse().fence.Horizon()); left > brief || left < brief/2 {
 			t.Errorf("it has %v left", left)
 		}
-		if left := time.Until(all[0].status.Load().lanes[0].inUse().fence.Horizon()); left < window/2 {
+		if left := time.Until(all[0].status.Load().inUse().fence.Horizon()); left < window/2 {
 			t.Errorf("another has %v left", left)
 		}
 

@@ -115,20 +115,21 @@ func (m *Member) free(ctx context.Context, name string, r *cluster.Reservation, 
 
 // freeLeft ends the reservation of the granted node ID, which it found before it read the log to its end: if that still
 // grants the node ID, then the reservation was released before. It returns why if the grant is over.
-func (l *lane) freeLeft(ctx context.Context, why error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.m.options.Window/3)
+func (s *Sequencer) freeLeft(ctx context.Context, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.m.options.Window/3)
 	defer cancel()
-	losses := l.m.losses.Load()
-	return fence.FreeLeft(ctx, l.m.store, fencePrefix(l.name), l.looked.node, func() error {
-		v, err := l.m.catchUp(ctx)
+	losses := s.m.losses.Load()
+	return fence.FreeLeft(ctx, s.m.store, fencePrefix(s.name), s.looked.node, func() error {
+		v, err := s.m.catchUp(ctx)
 		if err == nil {
-			err = l.m.keepsAll(ctx, losses) // a store that was set back may have another log
+			err = s.m.keepsAll(ctx, losses) // a store that was set back may have another log
 		}
-		if q, _ := v.Sequencer(l.name); err == nil && !slices.Contains(q.Held(l.looked.incarnation.id), l.looked.node) {
+		q, _ := v.Sequencer(s.name)
+		if err == nil && !holds(q, s.looked.incarnation.id, s.looked.node) {
 			err = why
 		}
 		return err
-	}, l.guard)
+	}, s.guard)
 }
 
 // mostAhead is how far ahead of this member's clock a reservation may end: nobody can use the node IDs until then.

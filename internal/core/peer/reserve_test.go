@@ -33,7 +33,7 @@ func reserveBoth(t *testing.T, w *world) (a *node, from time.Time) {
 	if _, err := s.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	horizon := s.status.Load().lanes[0].inUse().fence.Horizon()
+	horizon := s.status.Load().inUse().fence.Horizon()
 	if err := s.Detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -111,12 +111,9 @@ func (m *Member) checkKept(ctx context.Context) error {
 	losses := m.losses.Load()
 	var latest *fence.Fence
 	for _, s := range m.Sequencers() {
-		for _, l := range s.status.Load().lanes {
-			for _, t := range l.tenures {
-				if t.fence != nil && !m.stale(t) &&
-					(latest == nil || t.fence.State().Reported > latest.State().Reported) {
-					latest = t.fence
-				}
+		for _, t := range s.status.Load().tenures {
+			if t.fence != nil && !m.stale(t) && (latest == nil || t.fence.State().Reported > latest.State().Reported) {
+				latest = t.fence
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 				// b approaches its clock slowly
 				w.takes(3*window, a, b)
 				// that of a is as far ahead as it can be
-				for time.Until(a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()) < window-time.Second {
+				for time.Until(a.seq.Load().status.Load().inUse().fence.Horizon()) < window-time.Second {
 					w.takes(100*time.Millisecond, a, b)
 				}
 				lose()
@@ -147,7 +147,7 @@ func (w *world) waits() (owner, other *node) {
 }
 
 // claimed is the latest fence of a node with one node ID, or nil.
-func (n *node) claimed() *fence.Fence { return n.seq.Load().status.Load().lanes[0].latest().fence }
+func (n *node) claimed() *fence.Fence { return n.seq.Load().status.Load().latest().fence }
 
 // A node ID is claimed whose floor lies almost a window ahead. Its owner is cut off, and the store loses data: what the
 // owner may use lies below the floor that another member writes by its clock.

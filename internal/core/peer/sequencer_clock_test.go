@@ -26,7 +26,7 @@ func TestFencesGoByTheTrueClock(t *testing.T) {
 			}
 		}
 		s, m := a.settled(), a.mem.Load()
-		horizon := s.status.Load().lanes[0].inUse().fence.Horizon()
+		horizon := s.status.Load().inUse().fence.Horizon()
 		frozen.Store(int64(2 * window))
 		if late := m.now().Sub(time.Unix(0, m.clock.Now())); late < 2*window {
 			t.Fatalf("the generators' clock is late by only %v", late)

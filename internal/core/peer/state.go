@@ -33,19 +33,16 @@ func (p Phase) String() string {
 // State is the state of a sequencer on one member. It is comparable.
 type State struct {
 	Phase Phase
-	Node  int64 // the first of the node IDs in use, while Attached; else 0
-	Nodes int   // how many are in use, while Attached; else 0
+	Node  int64 // the node ID in use, while Attached; else 0
 	Place int   // in line, from 1, while Waiting; else 0
 }
 
 // String returns text such as "attached, node ID 7".
 func (s State) String() string {
-	switch {
-	case s.Nodes > 1:
-		return fmt.Sprintf("%v, node ID %d and %d more", s.Phase, s.Node, s.Nodes-1)
-	case s.Phase == Attached:
+	switch s.Phase {
+	case Attached:
 		return fmt.Sprintf("%v, node ID %d", s.Phase, s.Node)
-	case s.Phase == Waiting:
+	case Waiting:
 		return fmt.Sprintf("%v, place %d in line", s.Phase, s.Place)
 	default:
 		return s.Phase.String()
@@ -54,9 +51,15 @@ func (s State) String() string {
 
 // status is all that the member knows about a sequencer at one moment. It never changes: update replaces it.
 type status struct {
-	lanes      []laneStatus
-	generators []*firn.Generator // of the lanes that make IDs, in their order
-	quick      []*firn.Generator // those again, for the shortest way to an ID; none if the member keeps a journal
+	quick     *firn.Generator  // the generator, for the shortest way to an ID; nil if the member keeps a journal
+	generator *firn.Generator  // makes the IDs; nil: none are made
+	state     attachment.State // changed by the goroutine of run only
+	tenures   [2]tenure        // those of state
+	used      time.Time        // the end of the last tick that stopped generators used
+	why       error            // why there are no IDs, or none from the horizon on
+
+	granted grant // by the cluster's value
+	settled bool  // the attempt at a node ID that Attach began has an outcome
 
 	created int64 // position in the log, which identifies the generation; 0: unknown, after the store lost data
 	ensured bool  // EnsureSequencer was called: the member creates it again after the store lost data
@@ -66,18 +69,6 @@ type status struct {
 	ended   bool // the member has left, or can't go on
 
 	changed chan struct{} // closed when another status has replaced this one
-}
-
-// laneStatus is what the member knows of a lane.
-type laneStatus struct {
-	generator *firn.Generator  // makes the IDs; nil: none are made
-	state     attachment.State // changed by the lane's goroutine only
-	tenures   [2]tenure        // those of state
-	used      time.Time        // the end of the last tick that stopped generators used
-	why       error            // why there are no IDs, or none from the horizon on
-
-	granted grant // by the cluster's value
-	settled bool  // the attempt at a node ID that Attach began has an outcome
 }
 
 // tenure is a node ID that was claimed; the zero value is none.
@@ -90,9 +81,9 @@ type tenure struct {
 }
 
 // inUse returns the tenure under which IDs are made.
-func (l *laneStatus) inUse() tenure {
-	for _, t := range l.tenures {
-		if t.generator != nil && t.generator == l.generator {
+func (st *status) inUse() tenure {
+	for _, t := range st.tenures {
+		if t.generator != nil && t.generator == st.generator {
 			return t
 		}
 	}
@@ -101,58 +92,24 @@ func (l *laneStatus) inUse() tenure {
 
 // generatorOf returns the generator that makes IDs under a fence, and nil if there is none.
 func (s *Sequencer) generatorOf(f *fence.Fence) *firn.Generator {
-	for _, l := range s.status.Load().lanes {
-		for _, t := range l.tenures {
-			if t.fence == f {
-				return t.generator
-			}
+	for _, t := range s.status.Load().tenures {
+		if t.fence == f {
+			return t.generator
 		}
 	}
 	return nil
 }
 
 // latest returns the tenure that was claimed last and is not stopped.
-func (l *laneStatus) latest() (t tenure) {
-	if i := l.state.Latest(); i >= 0 {
-		t = l.tenures[i]
+func (st *status) latest() (t tenure) {
+	if i := st.state.Latest(); i >= 0 {
+		t = st.tenures[i]
 	}
 	return t
 }
 
-// inUse yields the tenures of all lanes under which IDs are made.
-func (st *status) inUse(yield func(tenure) bool) {
-	for i := range st.lanes {
-		if t := st.lanes[i].inUse(); t.fence != nil && !yield(t) {
-			return
-		}
-	}
-}
-
-// lane returns the lane that speaks for all where they have no IDs: the first that was granted a node ID and knows what
-// became of that, or else was granted one, or else the first.
-func (st *status) lane() *laneStatus {
-	granted := func(l laneStatus) bool { return l.granted.kind == attachment.Granted }
-	i := slices.IndexFunc(st.lanes, func(l laneStatus) bool { return granted(l) && l.settled })
-	if i < 0 {
-		i = slices.IndexFunc(st.lanes, granted)
-	}
-	return &st.lanes[max(i, 0)]
-}
-
 // destroyed reports whether the sequencer was destroyed.
-func (st *status) destroyed() bool { return st.lanes[0].granted.kind == attachment.Destroyed }
-
-// empty reports whether no lane has a tenure or a grant to claim one.
-func (st *status) empty() bool {
-	return !slices.ContainsFunc(st.lanes, func(l laneStatus) bool { return !l.state.Empty() })
-}
-
-// settled reports whether the attempt to attach has an outcome: one lane has a node ID, or all have been answered.
-func (st *status) settled() bool {
-	has := func(l laneStatus) bool { return l.settled && l.granted.kind == attachment.Granted }
-	open := func(l laneStatus) bool { return !l.settled }
-	return slices.ContainsFunc(st.lanes, has) || !slices.ContainsFunc(st.lanes, open)
-}
+func (st *status) destroyed() bool { return st.granted.kind == attachment.Destroyed }
 
 // update replaces the status with what change makes of it, and wakes callers that wait for a change.
 func (s *Sequencer) update(change func(*status)) {
@@ -168,23 +125,16 @@ func (s *Sequencer) updateIf(change func(*status) bool) {
 	defer s.mu.Unlock()
 	was := s.status.Load()
 	next := *was
-	next.lanes = slices.Clone(was.lanes)
 	if !change(&next) {
 		return
 	}
-	next.generators = nil
-	for _, l := range next.lanes {
-		if l.generator != nil {
-			next.generators = append(next.generators, l.generator)
-		}
-	}
 	if s.m.journal == nil {
-		next.quick = next.generators
+		next.quick = next.generator
 	}
 	next.changed = make(chan struct{})
 	s.status.Store(&next)
 	close(was.changed)
-	if next.empty() != was.empty() {
+	if next.state.Empty() != was.state.Empty() {
 		s.m.poke() // it may detach now
 	}
 }
@@ -195,34 +145,27 @@ func (s *Sequencer) finish(why error) {
 		if st.destroyed() {
 			return
 		}
-		st.ended = true
-		for i := range st.lanes {
-			st.lanes[i].why = why
-		}
+		st.ended, st.why = true, why
 	})
 }
 
-// withdraw ends the use of a tenure at once, without waiting for the lane's goroutine, and notes why. The lane gives it
+// withdraw ends the use of a tenure at once, without waiting for the goroutine of run, and notes why. That gives it
 // back, and claims nothing until it is told of a grant again: by the one that it knows it would claim the same node ID.
 func (s *Sequencer) withdraw(t tenure, why error) {
 	s.update(func(st *status) {
 		if t.generator != nil {
 			t.generator.Stop()
 		}
-		for i := range st.lanes {
-			l := &st.lanes[i]
-			slot := slices.Index(l.tenures[:], t)
-			if slot < 0 {
-				continue
-			}
-			l.tenures[slot].withdrawn = true
-			l.why = why
-			if l.granted.kind == attachment.Granted {
-				l.granted = grant{}
-			}
-			if l.generator == t.generator {
-				l.generator = nil
-			}
+		slot := slices.Index(st.tenures[:], t)
+		if slot < 0 {
+			return
+		}
+		st.tenures[slot].withdrawn, st.why = true, why
+		if st.granted.kind == attachment.Granted {
+			st.granted = grant{}
+		}
+		if st.generator == t.generator {
+			st.generator = nil
 		}
 	})
 	s.poke()
@@ -230,19 +173,19 @@ func (s *Sequencer) withdraw(t tenure, why error) {
 
 // shown returns what State returns.
 func (st *status) shown() State {
-	switch granted := st.lane().granted; {
+	switch {
 	case st.ended:
 		return State{Phase: Ended}
-	case len(st.generators) > 0:
-		return State{Phase: Attached, Node: st.generators[0].NodeID(), Nodes: len(st.generators)}
+	case st.generator != nil:
+		return State{Phase: Attached, Node: st.generator.NodeID()}
 	case st.destroyed():
 		return State{Phase: Destroyed}
 	case !st.wanted:
 		return State{Phase: Detached}
-	case granted.drained:
+	case st.granted.drained:
 		return State{Phase: Drained}
-	case granted.kind == attachment.InLine:
-		return State{Phase: Waiting, Place: int(granted.place)}
+	case st.granted.kind == attachment.InLine:
+		return State{Phase: Waiting, Place: int(st.granted.place)}
 	default:
 		return State{Phase: Attaching}
 	}

@@ -86,8 +86,7 @@ type SequencerStats struct {
 	State State
 
 	// IDs of the node ID in use may have times from Floor up to but excluding Horizon. Left is how far the
-	// horizon is ahead of the clock, negative once passed. Of several node IDs these are about the one whose horizon
-	// comes first. All are zero while none is in use.
+	// horizon is ahead of the clock, negative once passed. All are zero while none is in use.
 	Floor, Horizon time.Time
 	Left           time.Duration
 
@@ -105,12 +104,10 @@ func (s *Sequencer) Stats() SequencerStats {
 		State: s.State(), Window: s.fences.Window, Waits: s.waits.Count(),
 		WaitedTime: s.waits.Time(), Ahead: s.Ahead(),
 	}
-	for t := range s.status.Load().inUse {
+	if t := s.status.Load().inUse(); t.fence != nil {
 		state := t.fence.State()
-		if horizon := time.UnixMilli(state.Horizon); stats.Horizon.IsZero() || horizon.Before(stats.Horizon) {
-			stats.Floor, stats.Horizon = time.UnixMilli(state.Floor), horizon
-			stats.Left = horizon.Sub(s.m.now())
-		}
+		stats.Floor, stats.Horizon = time.UnixMilli(state.Floor), time.UnixMilli(state.Horizon)
+		stats.Left = stats.Horizon.Sub(s.m.now())
 	}
 	return stats
 }

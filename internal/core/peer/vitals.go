@@ -91,10 +91,8 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	first := true
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
-		for t := range st.inUse {
-			if s.fences.Window != m.options.Window { // others are renewed between pulses, too
-				continue
-			}
+		// Those of other windows are renewed between pulses, too.
+		if t := st.inUse(); t.fence != nil && s.fences.Window == m.options.Window {
 			left := t.fence.Horizon().Sub(m.now())
 			if slices.Contains(renewed, t.fence) {
 				left = m.options.Window

@@ -185,11 +185,7 @@ func (p *process) nodeID() (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	held := q.Held(p.node.MemberID())
-	if len(held) == 0 {
-		return 0, false
-	}
-	return held[0], true
+	return q.Node(p.node.MemberID())
 }
 
 // gated is a listener whose reads and writes pass a gate. While the gate is locked the node seems to hang, as

@@ -97,9 +97,6 @@ func leaveWords(c cluster.Leave) string {
 
 func attachWords(c cluster.Attach) string {
 	text := fmt.Sprintf("%s wants a node ID of %s", console.Shown(c.Member), c.Sequencer)
-	if c.NodeIDs > 1 {
-		text = fmt.Sprintf("%s wants %d node IDs of %s", console.Shown(c.Member), c.NodeIDs, c.Sequencer)
-	}
 	if c.Nodes != nil {
 		text += fmt.Sprintf(", from %d to %d", c.Nodes.From, c.Nodes.To)
 	}

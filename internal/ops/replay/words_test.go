@@ -35,7 +35,6 @@ func TestWords(t *testing.T) {
 			cluster.Attach{Sequencer: "orders", Member: "a", Nodes: &cluster.Range{From: 1, To: 3}},
 			"a wants a node ID of orders, from 1 to 3",
 		},
-		{cluster.Attach{Sequencer: "orders", Member: "a", NodeIDs: 4}, "a wants 4 node IDs of orders"},
 		{cluster.Detach{Sequencer: "orders", Member: "a"}, "a detaches from orders"},
 		{
 			cluster.Decline{Sequencer: "orders", Member: "a", Node: 3},

@@ -203,9 +203,6 @@ func (e *elsewhere) Ready() error { return nil }
 // Definition implements Issuer.
 func (e *elsewhere) Definition() cluster.Definition { return e.held.Definition() }
 
-// NodeIDs implements Issuer.
-func (e *elsewhere) NodeIDs() []int64 { return e.held.Held(e.at.id) }
-
 // forwarded counts the calls for IDs that other nodes were asked to answer.
 type forwarded struct {
 	now              atomic.Int64 // that go on

@@ -130,12 +130,12 @@ func (c *call) fill(ctx context.Context, m Issuer) error {
 	}
 	l, leave := c.turns.enter(c.name)
 	defer leave()
-	nodes, rate := rateOf(m)
-	most := int(min(max(rate/float64(nodes)*turnTime.Seconds(), 1), piece))
+	rate := rateOf(m)
+	most := int(min(max(rate*turnTime.Seconds(), 1), piece))
 	for c.Len() < c.wants {
 		n := min(c.wants-c.Len(), most)
 		takes := time.Duration(float64(n) / (rate * (1 - leftShare)) * float64(time.Second))
-		if err := l.take(ctx, c.caller, nodes, takes, c.Len() > 0); err != nil {
+		if err := l.take(ctx, c.caller, takes, c.Len() > 0); err != nil {
 			return err
 		}
 		if err := l.use(func() error { return c.make(ctx, m, ids[:n]) }); err != nil {
@@ -224,22 +224,20 @@ func (s *Service) fromHere(ctx context.Context, who *auth.Caller, name string, g
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, peer.ErrNotReady) {
-		if _, rate := rateOf(m); !math.IsInf(rate, 1) {
+		if rate := rateOf(m); !math.IsInf(rate, 1) {
 			return &busyError{s.timeout, rate}
 		}
 	}
 	return err
 }
 
-// rateOf returns under how many node IDs an issuer makes IDs, at least 1, and how many a second at most: a counter any
-// number.
-func rateOf(m Issuer) (nodes int, rate float64) {
+// rateOf returns how many IDs a second an issuer makes at most: a counter any number.
+func rateOf(m Issuer) float64 {
 	d := m.Definition()
 	if d.Claimed() {
-		return 1, math.Inf(1)
+		return math.Inf(1)
 	}
-	nodes = max(len(m.NodeIDs()), 1)
-	return nodes, float64(nodes) * d.IDLayout().Rate()
+	return d.IDLayout().Rate()
 }
 
 // busyError says that a node did not make that many IDs in time.

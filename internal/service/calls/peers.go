@@ -154,7 +154,8 @@ func (k *peers) holder(ctx context.Context, m *peer.Member, name string, held cl
 // asks returns where to ask a member for IDs of a sequencer; false: it has no node ID, nobody reaches it over a
 // network, or it gave none a moment ago.
 func (k *peers) asks(ctx context.Context, m *peer.Member, a question, held cluster.Sequencer) (holder, bool) {
-	if a.id == "" || a.id == m.ID() || !held.Definition().Claimed() && len(held.Held(a.id)) == 0 || k.isSilent(a) {
+	_, holds := held.Node(a.id)
+	if a.id == "" || a.id == m.ID() || !held.Definition().Claimed() && !holds || k.isSilent(a) {
 		return holder{}, false
 	}
 	p, _ := k.of(ctx, m, a.id) // what was known is as good where the store does not answer

@@ -54,6 +54,7 @@ const (
 	TieProblem      ProblemKind = "tie"       // clocks disagree, and no majority agrees
 	OrderProblem    ProblemKind = "order"     // existing IDs are ahead of a clock
 	NodeIDsProblem  ProblemKind = "node_ids"  // few are free, members wait for one, or one is not reserved yet
+	RateProblem     ProblemKind = "rate"      // a node makes all IDs that its layout allows
 	VersionProblem  ProblemKind = "version"   // versions differ
 )
 
@@ -81,6 +82,7 @@ var remedies = []struct {
 	{TieProblem, "Correct the clocks that are wrong."},
 	{OrderProblem, "Correct a clock that is behind. If none is, wait."},
 	{NodeIDsProblem, "Detach nodes that need none, or create a sequencer with more nodes."},
+	{RateProblem, "Spread the calls over more nodes."},
 	{VersionProblem, "Go on with the upgrade, one node after the other."},
 }
 

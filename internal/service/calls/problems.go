@@ -241,6 +241,15 @@ func (p *problems) sequencers() {
 				Cause: "the time of its layout ends on " + until,
 			})
 		}
+		if full := p.full(q); len(full) > 0 {
+			add("", Problem{
+				Level: Warning, Kind: RateProblem, Members: full,
+				Effect: "Callers wait for IDs of " + q.Name,
+				Cause: fmt.Sprintf("%s %.0f a second, about as many as the layout allows a node",
+					p.verb(full, "makes", "make"), q.Rate),
+				Do: remedy(RateProblem) + faster(q.Definition),
+			})
+		}
 		total, free := q.NodeIDs()
 		switch {
 		case len(q.Lacking) > 0:
@@ -263,6 +272,30 @@ func (p *problems) sequencers() {
 			})
 		}
 	}
+}
+
+// nearly is the part of a layout's rate from which on callers wait.
+const nearly = 0.95
+
+// full returns the members that make about as many IDs of a sequencer as its layout allows.
+func (p *problems) full(q StatusSequencer) (members []string) {
+	for m := range p.fresh {
+		if q.Rate > 0 && m.Vitals.Rates[q.Name] >= nearly*q.Rate {
+			members = append(members, m.ID)
+		}
+	}
+	return members
+}
+
+// faster says how to create a sequencer like this one whose nodes make twice as many IDs, if there can be one.
+func faster(d cluster.Definition) string {
+	twice := 2 * d.IDLayout().Rate()
+	d, err := d.ForRate(twice)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" Or create a sequencer for at most %d nodes, which make twice as many each (--rate %.0f), and "+
+		"move the callers to it.", d.Capacity(), twice)
 }
 
 // without says what members without a node ID of a sequencer do.

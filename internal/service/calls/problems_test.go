@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/space"
 	"github.com/firn-id/firn/internal/core/cluster"
 	"github.com/firn-id/firn/internal/core/peer"
@@ -224,6 +225,14 @@ func TestProblems(t *testing.T) {
 		}), []string{"warning node_ids: Only 3 more nodes can give IDs of default: 29 of its 32 node IDs are " +
 			"taken [] " +
 			"of default"}},
+		"as many IDs as the layout allows": {all(sequencer(func(q *calls.StatusSequencer) {
+			q.Definition = cluster.Define(firn.Default)
+			q.Rate = firn.Default.Rate()
+		}), vitals(0, func(v *peer.Vitals) { v.Rates = map[string]float64{"default": 4_000_000} }),
+			vitals(1, func(v *peer.Vitals) { v.Rates = map[string]float64{"default": 3_800_000} })), []string{
+			"warning rate: Callers wait for IDs of default: ids-1 makes 4096000 a second, about as many as the " +
+				"layout allows a node [a] of default",
+		}},
 		"a counter": {func(s *calls.Status) {
 			s.Sequencers = append(s.Sequencers, calls.StatusSequencer{
 				Name: "invoices", Definition: cluster.Definition{Kind: cluster.Counter},

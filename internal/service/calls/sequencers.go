@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -55,11 +54,10 @@ func (s StatusSequencer) NodeIDs() (all, free int64) {
 // Here is the answering member's state in a sequencer, see peer.State.
 type Here struct {
 	// a peer.Phase, or "none": it was never attached; in a counter counting, lost, exhausted, or none: it gave none yet
-	State string  `json:"state"`
-	Node  *int64  `json:"node,omitempty"`  // the node ID in use, while attached, or the first of them
-	Nodes []int64 `json:"nodes,omitempty"` // all node IDs in use, if there are several
-	Place int     `json:"place,omitempty"` // in the waiting line, from 1
-	Why   string  `json:"why,omitempty"`   // why it makes no IDs
+	State string `json:"state"`
+	Node  *int64 `json:"node,omitempty"`  // the node ID in use, while attached
+	Place int    `json:"place,omitempty"` // in the waiting line, from 1
+	Why   string `json:"why,omitempty"`   // why it makes no IDs
 	// the greatest number of a counter that this member knows to be reserved, by anybody, given or not; 0: none
 	Reserved firn.ID `json:"reserved,omitempty"`
 }
@@ -70,8 +68,6 @@ const never = "none"
 // String returns the state for people.
 func (e Here) String() string {
 	switch {
-	case len(e.Nodes) > 1:
-		return fmt.Sprintf("%s, node IDs %s", e.State, strings.Trim(fmt.Sprint(e.Nodes), "[]"))
 	case e.Node != nil:
 		return fmt.Sprintf("%s, node ID %d", e.State, *e.Node)
 	case e.Place > 0:
@@ -146,9 +142,6 @@ func (s *Service) here(name string) Here {
 	here := Here{State: state.Phase.String(), Place: state.Place}
 	if state.Phase == peer.Attached {
 		here.Node = &state.Node
-	}
-	if state.Nodes > 1 {
-		here.Nodes = q.NodeIDs()
 	}
 	if err := q.Ready(); err != nil {
 		here.Why = err.Error()

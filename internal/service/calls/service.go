@@ -44,7 +44,6 @@ type Issuer interface {
 	FillAfter(ctx context.Context, after firn.ID, most time.Duration, ids []firn.ID) error
 	Ready() error
 	Definition() cluster.Definition
-	NodeIDs() []int64
 }
 
 // Options configure a Service. The zero value is valid.

@@ -38,7 +38,6 @@ type line struct {
 	users int // guarded by turns.mu
 
 	mu      sync.Mutex // guards what follows
-	nodes   int        // how many node IDs the sequencer has here, at least 1
 	now     int        // turns that go on
 	made    time.Time  // when the sequencer would be done with the IDs of all turns
 	waking  bool       // a timer will call nextLocked
@@ -85,12 +84,10 @@ func (l *line) busy() bool {
 	return l.made.After(time.Now())
 }
 
-// take waits for a turn of a caller, where the sequencer has so many node IDs; again: the call had one before. It
-// returns the error of ctx.
-func (l *line) take(ctx context.Context, caller party, nodes int, takes time.Duration, again bool) error {
+// take waits for a turn of a caller; again: the call had one before. It returns the error of ctx.
+func (l *line) take(ctx context.Context, caller party, takes time.Duration, again bool) error {
 	t := &turn{takes: takes}
 	l.mu.Lock()
-	l.nodes = nodes
 	if now := time.Now(); len(l.callers) == 0 && l.freeLocked(now) {
 		l.beginLocked(t, now)
 		l.mu.Unlock()
@@ -159,7 +156,7 @@ func (l *line) queueLocked(caller party) *queue {
 }
 
 func (l *line) freeLocked(now time.Time) bool {
-	return l.now < turnsAtOnce*l.nodes && !l.made.After(now)
+	return l.now < turnsAtOnce && !l.made.After(now)
 }
 
 func (l *line) beginLocked(t *turn, now time.Time) {

@@ -18,7 +18,6 @@ import (
 // asked is an issuer that records the calls of Fill. It issues IDs from 1 on.
 type asked struct {
 	layout firn.Layout
-	nodes  int // how many node IDs
 
 	mu    sync.Mutex // guards what follows
 	fills []int
@@ -28,7 +27,6 @@ type asked struct {
 
 func (a *asked) Ready() error                   { return nil }
 func (a *asked) Definition() cluster.Definition { return cluster.Define(a.layout) }
-func (a *asked) NodeIDs() []int64               { return make([]int64, a.nodes) }
 
 func (a *asked) Next(ctx context.Context) (firn.ID, error) {
 	ids := make([]firn.ID, 1)
@@ -42,7 +40,7 @@ func (a *asked) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids [
 	if len(ids) > few {
 		a.now++
 		defer func() { a.now-- }()
-		if a.now > turnsAtOnce*max(a.nodes, 1) {
+		if a.now > turnsAtOnce {
 			return fmt.Errorf("%d at a time ask for many IDs", a.now)
 		}
 		a.mu.Unlock()
@@ -150,9 +148,9 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 
 // Large calls leave a share of the rate to small calls at any time, and take the rest.
 func TestLargeCallsLeaveAPart(t *testing.T) {
-	for _, m := range []*asked{{layout: firn.Default}, {layout: firn.Sonyflake}, {layout: firn.Default, nodes: 4}} {
+	for _, m := range []*asked{{layout: firn.Default}, {layout: firn.Sonyflake}} {
 		synctest.Test(t, func(t *testing.T) {
-			_, rate := rateOf(m)
+			rate := rateOf(m)
 			s, who, began := New(nil, Options{Default: m}), anyone(t), time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
 			var large sync.WaitGroup
@@ -199,7 +197,7 @@ func TestCallersTakeTurns(t *testing.T) {
 		begin := func(call string, ctx context.Context, pieces int) {
 			all.Go(func() {
 				for i := range pieces {
-					if l.take(ctx, party{token: call[:1]}, 1, time.Second, i > 0) != nil {
+					if l.take(ctx, party{token: call[:1]}, time.Second, i > 0) != nil {
 						note(call + " leaves")
 						return
 					}

@@ -27,7 +27,7 @@ var states = map[string]firnv1.Here_State{
 
 func hereMessage(h calls.Here) *firnv1.Here {
 	return &firnv1.Here{
-		State: states[h.State], Node: h.Node, Nodes: h.Nodes, Place: int64(h.Place), Why: h.Why,
+		State: states[h.State], Node: h.Node, Place: int64(h.Place), Why: h.Why,
 		Reserved: int64(h.Reserved),
 	}
 }

@@ -30,7 +30,6 @@ func (source) FillAfter(_ context.Context, _ firn.ID, _ time.Duration, ids []fir
 }
 func (source) Ready() error                   { return nil }
 func (source) Definition() cluster.Definition { return cluster.Define(firn.Default) }
-func (source) NodeIDs() []int64               { return nil }
 
 // taker takes a few batches.
 type taker struct {

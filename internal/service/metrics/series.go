@@ -95,9 +95,9 @@ var (
 			"Sequencers that the node is not attached to are absent, here and below.",
 		"sequencer", "state")
 	nodeID = gauge("firn_sequencer_node_id", "node ID",
-		"The node ID of the node, the first if it has several; absent while it has none.", "sequencer")
-	nodeIDs = gauge("firn_sequencer_node_ids", "node IDs",
-		"How many node IDs the node makes IDs under; absent while it has none.", "sequencer")
+		"The node ID of the node; absent while it has none.", "sequencer")
+	mostIDs = gauge("firn_sequencer_limit_ids_per_second", "IDs per second",
+		"How many IDs a second the layout allows the node; absent while it has no node ID.", "sequencer")
 	idsAhead = gauge("firn_ids_ahead_seconds", "seconds",
 		"How far the latest ID is ahead of the clock: milliseconds under saturation, and up to 10 s since a call "+
 			"was to "+

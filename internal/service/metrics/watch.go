@@ -176,7 +176,7 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *peer.Membe
 		to.put(phase, 1, name, s.State.Phase.String())
 		if !s.Horizon.IsZero() {
 			to.put(nodeID, float64(s.State.Node), name)
-			to.put(nodeIDs, float64(s.State.Nodes), name)
+			to.put(mostIDs, q.Layout().Rate(), name)
 			to.put(idsAhead, s.Ahead.Seconds(), name)
 			to.put(horizonLeft, s.Left.Seconds(), name)
 			least = min(least, s.Left.Seconds()/s.Window.Seconds())

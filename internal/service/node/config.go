@@ -48,7 +48,6 @@ type Config struct {
 
 	Layout      firn.Layout      // of the default sequencer
 	Nodes       map[string]int64 // the node IDs to use, by sequencer; in others any
-	NodeIDs     int              // how many node IDs to ask for in every sequencer; 0: 1
 	Region      cluster.Region   // see member.Options
 	RandomStart bool             // of the default sequencer
 
@@ -147,10 +146,6 @@ func (c Config) validate() error {
 	if chosen && node >= c.Layout.NodeIDs() {
 		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, node)
 	}
-	if len(c.Nodes) > 0 && c.NodeIDs > 1 {
-		return settingf("node-ids", "node chooses one node ID in a sequencer, and node-ids asks for %d; want one of "+
-			"the two settings", c.NodeIDs)
-	}
 	if pace := c.pace(); pace.Least > pace.Most {
 		return settingf("block-least", "the blocks of counters are to last at least %v, and at most %v; want at most "+
 			"that", pace.Least, pace.Most)
@@ -189,7 +184,7 @@ func (c Config) memberOptions() peer.Options {
 		place = "" // several nodes of the host can have it
 	}
 	return peer.Options{
-		Nodes: c.nodes, NodeIDs: c.NodeIDs, Region: c.Region, TTL: c.TTL, Window: c.Window, Order: c.Order,
+		Nodes: c.nodes, Region: c.Region, TTL: c.TTL, Window: c.Window, Order: c.Order,
 		Owner: cmp.Or(c.Name, nameOf(host)), Host: host, Place: place, Clock: c.Clock, Logger: c.Logger,
 		Pace: c.pace(),
 	}

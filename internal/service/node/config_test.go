@@ -28,9 +28,6 @@ func TestWrongConfig(t *testing.T) {
 		}, "admin-addr", "--http-addr is systemd:a, too"},
 		{func(c *Config) { c.Nodes = map[string]int64{"default": 1024} }, "node", "0 to 1023, not 1024"},
 		{func(c *Config) {
-			c.Nodes, c.NodeIDs = map[string]int64{"orders": 9}, 2
-		}, "node-ids", "one node id in a sequencer, and node-ids asks for 2"},
-		{func(c *Config) {
 			c.Region = cluster.Region{Number: 1, Of: 2048}
 		}, "region", "1024 node ids for 2048 regions"},
 		{func(c *Config) {

@@ -218,7 +218,6 @@ func (generated) Ready() error { return nil }
 func (g generated) FillAfter(ctx context.Context, _ firn.ID, _ time.Duration, ids []firn.ID) error {
 	return g.Fill(ctx, ids)
 }
-func (g generated) NodeIDs() []int64               { return []int64{g.NodeID()} }
 func (g generated) Definition() cluster.Definition { return cluster.Define(g.Layout()) }
 
 func newGenerated(t testing.TB, l firn.Layout, options ...firn.Option) generated {

@@ -61,7 +61,7 @@ func TestDashboard(t *testing.T) {
 	p.click("[data-name=orders]")
 	p.wait(`text("[data-kind=full] b")`, "4")
 	p.wait(`text("[data-kind=never] b")`, "12")
-	node := find(t, l.members[1], "orders").NodeIDs()[0]
+	node := find(t, l.members[1], "orders").State().Node
 	p.cell(node, "held by "+b+" (host-b), horizon ")
 
 	// Somebody begins to join.

@@ -135,7 +135,7 @@ func TestVerbsOfSequencers(t *testing.T) {
 	l := live(t, &auth.Policy{Trusted: true, Secret: secret}, "host-a", "host-b", "host-c")
 	l.attach(0, "orders", nodes(16))
 	a := l.members[0].ID()
-	moved := find(t, l.members[1], "default").NodeIDs()[0]
+	moved := find(t, l.members[1], "default").State().Node
 	p := &page{t, open(t)}
 	w := watch(t, p.ctx)
 	p.visit(l.url, 1440)

@@ -147,16 +147,12 @@ func (c *churn) pause(r *rand.Rand, upTo time.Duration) bool {
 	}
 }
 
-// birth starts a node, and has it asked for IDs. Every other one attaches only when it is told to, and every third one
-// asks for several node IDs.
+// birth starts a node, and has it asked for IDs. Every other one attaches only when it is told to.
 func (c *churn) birth() {
 	c.t.Helper()
 	args := c.args
 	if c.births++; c.births%2 == 0 {
 		args = append(slices.Clone(args), "--no-auto-attach")
-	}
-	if c.births%3 == 0 {
-		args = append(slices.Clone(args), several)
 	}
 	n := serve(c.t, fmt.Sprint("node ", c.births), args...)
 	n.ready(c.t, &c.ledger)

@@ -71,8 +71,8 @@ var advance = []mutant{
 	},
 	{
 		"all wait for the clock when another node ID takes the place of one that is ahead",
-		"internal/core/peer/lane.go",
-		"used.After(l.m.now())", "used.Before(time.Time{})",
+		"internal/core/peer/tenure.go",
+		"used.After(s.m.now())", "used.Before(time.Time{})",
 		"./internal/core/peer", "^TestIDTimeStaysWithTheNextNodeID$",
 	},
 	{

@@ -80,9 +80,9 @@ var clocks = []mutant{
 		"./internal/core/clocks", judged,
 	},
 	{
-		"a node ID is claimed whatever the clock", "internal/core/peer/lane.go",
-		"	if err := l.m.checkClock(ctx, checkEvery); err != nil {",
-		"	if err := l.m.checkClock(ctx, checkEvery); err != nil && l == nil {",
+		"a node ID is claimed whatever the clock", "internal/core/peer/tenure.go",
+		"	if err := s.m.checkClock(ctx, checkEvery); err != nil {",
+		"	if err := s.m.checkClock(ctx, checkEvery); err != nil && s == nil {",
 		"./internal/core/peer", "^TestAWrongClockJoins$",
 	},
 	{

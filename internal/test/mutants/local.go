@@ -59,7 +59,7 @@ var local = []mutant{
 		"./internal/core/peer", "^TestLocalOutlivesItsGenerator$",
 	},
 	{
-		"a Local of a sequencer goes below its last node ID's IDs", "internal/core/peer/lane.go",
+		"a Local of a sequencer goes below its last node ID's IDs", "internal/core/peer/tenure.go",
 		"later(t.fence.Floor(), used)", "t.fence.Floor()",
 		"./internal/core/peer", "^TestLocalAscendsAcrossNodeIDs$",
 	},

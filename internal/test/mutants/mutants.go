@@ -101,8 +101,8 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID whose floor has not come is not extended", "internal/core/peer/renew.go",
-		"latest := l.latest(); latest.generator == nil {",
-		"latest := l.latest(); ahead != 0 && latest.generator == nil {",
+		"latest := st.latest(); latest.generator == nil {",
+		"latest := st.latest(); ahead != 0 && latest.generator == nil {",
 		"./internal/core/peer", "^TestAClaimThatWaitsIsExtended$",
 	},
 	{
@@ -286,18 +286,18 @@ var mutants = []mutant{
 		".", "SteadyClock",
 	},
 	{
-		"the successor's generator begins before the floor", "internal/core/peer/lane.go",
+		"the successor's generator begins before the floor", "internal/core/peer/tenure.go",
 		"firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound", "firn.WithBound",
 		"./internal/core/peer", "^TestIDsAscendAcrossNodeIDs$",
 	},
 	{
-		"a new node ID makes IDs below the old one's last", "internal/core/peer/lane.go",
+		"a new node ID makes IDs below the old one's last", "internal/core/peer/tenure.go",
 		"later(t.fence.Floor(), used)", "t.fence.Floor()",
 		"./internal/core/peer", "^TestIDsAscendAcrossNodeIDs$",
 	},
 	{
 		"callers find no generator while node IDs are switched", "internal/core/peer/sequencer.go",
-		"			<-st.changed\n			continue\n", "",
+		"				<-st.changed\n				continue\n", "",
 		"./internal/core/peer", "TheSwitch",
 	},
 	{
@@ -808,12 +808,12 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID that was given back still belongs to its old member", "internal/core/cluster/allocate.go",
-		"		s.nodes = s.nodes.without(node)\n", "",
+		"s.nodes.without(w.node), s.free.give(w.node)", "s.nodes, s.free.give(w.node)",
 		"./internal/core/cluster", replayed,
 	},
 	{
 		"a checkpoint omits the node IDs that waiting members want", "internal/core/cluster/checkpoint.go",
-		"		if want.nodes != nil {\n", "		if want.nodes != nil && len(want.held) > 0 {\n",
+		"		if want.nodes != nil {\n", "		if want.nodes != nil && want.node != noNode {\n",
 		"./internal/core/cluster", replayed,
 	},
 	{
@@ -879,8 +879,8 @@ var mutants = []mutant{
 		"./internal/core/peer", "OtherRegion",
 	},
 	{
-		"a node ID of another region is claimed", "internal/core/peer/lane.go",
-		"err != nil || !nodes.Holds(l.looked.node) {", "err != nil || false && !nodes.Holds(l.looked.node) {",
+		"a node ID of another region is claimed", "internal/core/peer/tenure.go",
+		"err != nil || !nodes.Holds(s.looked.node) {", "err != nil || false && !nodes.Holds(s.looked.node) {",
 		"./internal/core/peer", "AnotherRegion",
 	},
 	{
@@ -915,8 +915,8 @@ var mutants = []mutant{
 	},
 	{
 		"a moved node ID stays with its former holder, too", "internal/core/cluster/sequencer.go",
-		"			s = s.giveBack(s.want(holder), c.Node)\n",
-		"			former := s.want(holder)\n			s = s.giveBack(former, c.Node)\n" +
+		"			s = s.giveBack(s.want(holder))\n",
+		"			former := s.want(holder)\n			s = s.giveBack(former)\n" +
 			"			s.wanting = s.wanting.put(holder, former)\n",
 		"./internal/core/cluster", replayed,
 	},
@@ -924,76 +924,6 @@ var mutants = []mutant{
 		"a move takes the node ID from the member that it gave it to", "internal/core/cluster/sequencer.go",
 		"			if last == c.To {", "			if false {",
 		"./internal/core/cluster", replayed,
-	},
-	{
-		"a member has two node IDs while another has none", "internal/core/cluster/allocate.go",
-		"		if at.has() < len(w.held)+2 {", "		if at.has() < len(w.held)+3 {",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"when no node ID is free nobody gets one from who has more", "internal/core/cluster/allocate.go",
-		"	return at.has() < has+2", "	return at.has() < has+3",
-		"./internal/core/cluster", shortly,
-	},
-	{
-		"a node ID of who has more goes to a member that does not accept it", "internal/core/cluster/allocate.go",
-		"			if w.accepts(node) {", "			if true {",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"a member gets more node IDs than it wants", "internal/core/cluster/allocate.go",
-		"len(nodes) < w.most)", "len(nodes) <= w.most)",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"of those with as many node IDs the last in line gets the next", "internal/core/cluster/sequencer.go",
-		"uint64(w.since)", "^uint64(w.since)",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"only one node ID more is given at a time", "internal/core/cluster/allocate.go",
-		"	for more := true; more; {", "	for more := true; more; more = false {",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"a declined node ID takes the others of its member with it", "internal/core/cluster/sequencer.go",
-		"		s = s.giveBack(w, c.Node)\n", "		s = s.giveBack(w, w.held...)\n",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"a moved node ID is the first to go back", "internal/core/cluster/sequencer.go",
-		"append([]int64{c.Node}, w.held...)", "append(slices.Clip(w.held), c.Node)",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"a move that the rules undo is said to be done", "internal/core/cluster/sequencer.go",
-		"		if !slices.Contains(s.Held(c.To), c.Node) {", "		if false {",
-		"./internal/core/cluster", "TestAMoveThatTheRulesUndoIsRefused",
-	},
-	{
-		"node IDs that one value gives show up in another", "internal/core/cluster/allocate.go",
-		"append(slices.Clip(w.held), node)", "append(w.held, node)",
-		"./internal/core/cluster", "TestValuesStayAsTheyAre",
-	},
-	{
-		"a member that serves another sequencer keeps all node IDs but one", "internal/core/cluster/policy.go",
-		"		s = s.giveBack(w, w.held...)\n", "		s = s.giveBack(w, w.held[0])\n",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"a checkpoint forgets how many node IDs a member wants", "internal/core/cluster/checkpoint.go",
-		"		if want.most > 1 {", "		if false {",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"a checkpoint forgets all node IDs of a member but one", "internal/core/cluster/checkpoint.go",
-		"j.Node, j.More = &want.held[0], want.held[1:]", "j.Node = &want.held[0]",
-		"./internal/core/cluster", replayed,
-	},
-	{
-		"an attach loses how many node IDs the member wants", "internal/core/cluster/command_json.go",
-		"Member: r.Member, NodeIDs: r.NodeIDs}", "Member: r.Member}",
-		"./internal/core/cluster", "TestCommandsAreRead",
 	},
 	{
 		"another allocation changes the next generation", "internal/core/cluster/sequencer.go",
@@ -1055,7 +985,7 @@ var mutants = []mutant{
 		"./internal/core/cluster", replayed,
 	},
 	{
-		"a generator is made once its floor is reached", "internal/core/peer/lane.go",
+		"a generator is made once its floor is reached", "internal/core/peer/tenure.go",
 		"!now.Add(early).Before(", "!now.Before(",
 		"./internal/core/peer", "TestNoCallFallsBetweenTenures",
 	},
@@ -1080,34 +1010,9 @@ var mutants = []mutant{
 		"./client", "TestBatchesAreFetchedAhead",
 	},
 	{
-		"two lanes are granted one node ID", "internal/core/peer/grant.go",
-		"			left = slices.Delete(left, i, i+1)\n", "",
-		"./internal/core/peer", "TestDeal",
-	},
-	{
-		"a lane does not keep its node ID", "internal/core/peer/grant.go",
-		"			give(i, l.granted.node)\n", "			_ = i\n",
-		"./internal/core/peer", "TestDeal",
-	},
-	{
-		"a caller waits although another lane has IDs", "internal/core/peer/sequencer.go",
-		"(own+i)%len(generators)", "(own+i-i)%len(generators)",
-		"./internal/core/peer", "TestOneCaller",
-	},
-	{
 		"IDs that are to follow others precede them", "internal/core/peer/sequencer.go",
 		"if after != 0 {\n			if err := g.Advance", "if after < 0 {\n			if err := g.Advance",
 		"./internal/core/peer", "TestFillAfter",
-	},
-	{
-		"a caller that has taken an ID changes its lane", "internal/core/peer/sequencer.go",
-		"s.layout.NodeID(after); err == nil", "s.layout.NodeID(after); err != nil",
-		"./internal/core/peer", "TestFillAfter",
-	},
-	{
-		"a lane without a node ID says why there are no IDs", "internal/core/peer/state.go",
-		"return granted(l) && l.settled", "return l.settled",
-		"./internal/core/peer", "TestALaneSpeaksForAll",
 	},
 	{
 		"a piece of an answer precedes the piece before", "internal/service/calls/give.go",
@@ -1125,8 +1030,8 @@ var mutants = []mutant{
 		"./internal/core/peer", "TestScatteredAndPlainGenerationsDoNotMix",
 	},
 	{
-		"ticks begin at 0 whatever the definition says", "internal/core/peer/lane.go",
-		"if l.definition.RandomStart {", "if false {",
+		"ticks begin at 0 whatever the definition says", "internal/core/peer/tenure.go",
+		"if s.definition.RandomStart {", "if false {",
 		"./internal/core/peer", "TestRandomStartIsOfTheDefinition",
 	},
 	{
@@ -1233,13 +1138,13 @@ var mutants = []mutant{
 		"./internal/core/peer", "CreatedAgain",
 	},
 	{
-		"node IDs are claimed for a generation that is over", "internal/core/peer/lane.go",
-		"[]store.Condition{l.guard, floored}", "[]store.Condition{floored}",
+		"node IDs are claimed for a generation that is over", "internal/core/peer/tenure.go",
+		"[]store.Condition{s.guard, floored}", "[]store.Condition{floored}",
 		"./internal/core/peer", "ComesLate",
 	},
 	{
-		"a member claims on a store that has lost a horizon of its own", "internal/core/peer/lane.go",
-		"err = l.m.checkKept(ctx)", "err = nil",
+		"a member claims on a store that has lost a horizon of its own", "internal/core/peer/tenure.go",
+		"err = s.m.checkKept(ctx)", "err = nil",
 		"./internal/core/peer", "LooksForALoss",
 	},
 	{
@@ -1253,8 +1158,8 @@ var mutants = []mutant{
 		"./internal/core/peer", "OnlyHorizonsAreLost",
 	},
 	{
-		"a claim omits its condition on the floor", "internal/core/peer/lane.go",
-		"[]store.Condition{l.guard, floored}", "[]store.Condition{l.guard, floored}[:1]",
+		"a claim omits its condition on the floor", "internal/core/peer/tenure.go",
+		"[]store.Condition{s.guard, floored}", "[]store.Condition{s.guard, floored}[:1]",
 		"./internal/core/peer", "DoesNotKnowTheFloor",
 	},
 	{
@@ -1421,7 +1326,7 @@ var mutants = []mutant{
 	},
 	{
 		"a detach is announced before the node ID is free", "internal/core/peer/grant.go",
-		"attached && !st.wanted && st.empty()", "attached && !st.wanted",
+		"attached && !st.wanted && st.state.Empty()", "attached && !st.wanted",
 		"./internal/core/peer", "Detach|Standby",
 	},
 	{
@@ -1672,8 +1577,8 @@ var mutants = []mutant{
 		"./internal/core/peer", "^TestANodeIDIsMoved$",
 	},
 	{
-		"a node ID that becomes free waits for the next attempt to claim it", "internal/core/peer/lane.go",
-		"l.whenFree(ctx, err)", "l.whenFree(ctx, nil)",
+		"a node ID that becomes free waits for the next attempt to claim it", "internal/core/peer/tenure.go",
+		"s.whenFree(ctx, err)", "s.whenFree(ctx, nil)",
 		"./internal/core/peer", "^TestANodeIDIsClaimedOnceItIsFree$",
 	},
 	{
@@ -1738,7 +1643,7 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse tells the time left of a horizon that is renewed without it", "internal/core/peer/vitals.go",
-		"			if s.fences.Window != m.options.Window {", "			if false {",
+		"t.fence != nil && s.fences.Window == m.options.Window {", "t.fence != nil {",
 		"./internal/core/peer", "^TestAPulseTellsTheTimeLeft$",
 	},
 	{
@@ -1826,10 +1731,5 @@ var mutants = []mutant{
 		"a replay changes a value that it was given", "internal/core/cluster/tree.go",
 		"n.edit != by {", "n.edit != by && n.edit != nil {",
 		"./internal/core/cluster", replayed,
-	},
-	{
-		"callers ask a lane without IDs again and again", "internal/core/peer/sequencer.go",
-		"				if after == 0 && i > 0 {", "				if false {",
-		"./internal/core/peer", "^TestCallersMoveOnWithTheIDs$",
 	},
 }

@@ -220,8 +220,8 @@ var reservations = []mutant{
 		"./internal/core/fence", ofReservations,
 	},
 	{
-		"a member waits for a reservation that is over", "internal/core/peer/lane.go",
-		"return l.freeLeft(ctx, err)", "return err",
+		"a member waits for a reservation that is over", "internal/core/peer/tenure.go",
+		"return s.freeLeft(ctx, err)", "return err",
 		"./internal/core/peer", "AbandonedFence",
 	},
 }

@@ -29,7 +29,7 @@ var hotPath = []struct {
 	{"coarse_clock.go", "PausePoint", []string{"Now", "Sync", "look", "wake"}},
 	{"local.go", "PausePoint", []string{"Next", "TryNext", "has", "take"}},
 	{"internal/core/peer/local.go", "firn.PausePoint", []string{"Next", "use"}},
-	{"internal/core/peer/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take", "own"}},
+	{"internal/core/peer/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take"}},
 }
 
 const declaration = `package firn

@@ -38,9 +38,6 @@ func (f *Issuer) Ready() error {
 	return f.Err
 }
 
-// NodeIDs returns none.
-func (*Issuer) NodeIDs() []int64 { return nil }
-
 // Definition returns one with IDs, Prefix and Scattered.
 func (f *Issuer) Definition() cluster.Definition {
 	d := cluster.Define(firn.Default)

@@ -249,17 +249,17 @@ func (w *world) wrongAmong(living []*process) error {
 // unserved returns of which sequencer a process gives no IDs, though it has been granted a node ID, or could be.
 func (w *world) unserved(p *process, v cluster.Value, id string) error {
 	for name, q := range v.Sequencers() {
-		held := q.Held(id)
+		node, held := q.Node(id)
 		switch {
-		case q.Attached(id) && len(held) == 0 && q.Free() > 0 && q.Allocation().Kind == cluster.AllocateAll &&
+		case q.Attached(id) && !held && q.Free() > 0 && q.Allocation().Kind == cluster.AllocateAll &&
 			p.Wish == nil && len(v.Policy()) == 0:
 			return fmt.Errorf("%s waits for a node ID of %s, and %d are free", p.name, name, q.Free())
-		case len(held) == 0:
+		case !held:
 			continue
 		}
 		s, ok := p.member.Sequencer(name)
 		if !ok {
-			return fmt.Errorf("%s has no handle of %s, of which it holds %v", p.name, name, held)
+			return fmt.Errorf("%s has no handle of %s, of which it holds %d", p.name, name, node)
 		}
 		var early *peer.EarlyError
 		err := w.takeOf(p.handle(s), 1)
@@ -267,10 +267,10 @@ func (w *world) unserved(p *process, v cluster.Value, id string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s holds the node IDs %v of %s and gives no ID: %w", p.name, held, name, err)
+			return fmt.Errorf("%s holds the node ID %d of %s and gives no ID: %w", p.name, node, name, err)
 		}
-		if have := s.NodeIDs(); len(have) != len(held) {
-			return fmt.Errorf("%s holds the node IDs %v of %s and uses %v", p.name, held, name, have)
+		if have := s.State(); have.Phase != peer.Attached {
+			return fmt.Errorf("%s holds the node ID %d of %s and is %v", p.name, node, name, have)
 		}
 	}
 	return nil

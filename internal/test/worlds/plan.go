@@ -34,7 +34,6 @@ type Plan struct {
 type Machine struct {
 	Name        string
 	TTL, Window time.Duration
-	NodeIDs     int
 	Ahead       time.Duration // its clock, from the beginning to the end
 	Wish        *cluster.Range
 	Order       peer.Order
@@ -188,8 +187,7 @@ func (e Event) String() string {
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, m := range p.Machines {
-		fmt.Fprintf(&b, "%s: a TTL of %v, a window of %v, %d node IDs in each sequencer", m.Name, m.TTL,
-			m.Window, m.NodeIDs)
+		fmt.Fprintf(&b, "%s: a TTL of %v, a window of %v", m.Name, m.TTL, m.Window)
 		if m.Ahead != 0 {
 			fmt.Fprintf(&b, ", a clock that is %v ahead", m.Ahead)
 		}

@@ -81,7 +81,7 @@ func (m *maker) machines() {
 		window = pick(m, 4*time.Second, 10*time.Second, 30*time.Second)
 	}
 	for i := range 2 + m.IntN(4) {
-		c := Machine{Name: fmt.Sprint("n", i+1), TTL: ttl, Window: window, NodeIDs: pick(m, 1, 1, 2, 3)}
+		c := Machine{Name: fmt.Sprint("n", i+1), TTL: ttl, Window: window}
 		if !m.Loses && m.chance(4) {
 			c.Window = pick(m, 2*time.Second, 4*time.Second, 10*time.Second)
 		}

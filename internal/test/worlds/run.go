@@ -254,7 +254,7 @@ func (w *world) start(m *machine) {
 		p.name = fmt.Sprintf("%s (start %d)", m.Name, m.starts)
 	}
 	o := peer.Options{
-		Region: m.Region, TTL: m.TTL, Window: m.Window, NodeIDs: m.NodeIDs, Owner: m.Name, Order: m.Order,
+		Region: m.Region, TTL: m.TTL, Window: m.Window, Owner: m.Name, Order: m.Order,
 		CheckpointEvery: w.Checkpoint, Clock: firn.NewSteadyClockFrom(0, m.read),
 		Start: func(nodes cluster.Range) int64 { return nodes.From + int64(w.Seed%uint64(nodes.Size())) },
 	}

@@ -153,7 +153,7 @@ func simplerFaults(p Plan) (changes []func(*Plan)) {
 
 func simplerMachines(p Plan) (changes []func(*Plan)) {
 	for i, m := range p.Machines {
-		plain := Machine{Name: m.Name, TTL: m.TTL, Window: m.Window, NodeIDs: 1, Shared: m.Shared, Region: m.Region}
+		plain := Machine{Name: m.Name, TTL: m.TTL, Window: m.Window, Shared: m.Shared, Region: m.Region}
 		if m != plain {
 			changes = append(changes, func(q *Plan) { q.Machines[i] = plain })
 		}

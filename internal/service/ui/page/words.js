@@ -165,7 +165,7 @@ const say = {
   "peer-gc": (a) => [who(a.by), " looks for dead members"],
   "create-sequencer": (a) => [a.sequencer, isClaimed({ definition: a.definition }) ? ` is created: ${a.definition.kind === "counter" ? "a counter" : "in strict order"}` : ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`, ...(a.reserve ?? []).map((r) => `; ${ofReserving(r)} for ${r.for}`)],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
-  attach: (a) => [who(a.member), ` requests ${a.node_ids ? `${a.node_ids} node IDs` : "a node ID"} of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
+  attach: (a) => [who(a.member), ` requests a node ID of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
   detach: (a) => [who(a.member), ` detaches from ${a.sequencer}`],
   drain: (a) => [who(a.member), ` is drained from ${a.sequencer}`],
   undrain: (a) => [who(a.member), ` may hold node IDs of ${a.sequencer} again`],

@@ -1,1 +1,0 @@
-// This file lets processor.go declare functions without bodies.
