@@ -38,3 +38,23 @@ func TestCalled(t *testing.T) {
 		}
 	}
 }
+
+// Each member has one turn in as many as there are members, also where numbers are negative.
+func TestInTurn(t *testing.T) {
+	var v Value
+	if id := v.InTurn(1); id != "" {
+		t.Errorf("of no members, it is the turn of %q", id)
+	}
+	for _, id := range []string{"b", "a", "c"} {
+		v = joined(t, v, id)
+	}
+	for from := int64(-4); from < 4; from++ {
+		all := []string{v.InTurn(from), v.InTurn(from + 1), v.InTurn(from + 2)}
+		if first := v.InTurn(from + 3); first != all[0] {
+			t.Errorf("after the turns of %v comes that of %s", all, first)
+		}
+		if slices.Sort(all); !slices.Equal(all, []string{"a", "b", "c"}) {
+			t.Errorf("from %d on, the turns are those of %v", from, all)
+		}
+	}
+}

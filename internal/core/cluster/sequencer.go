@@ -85,6 +85,20 @@ func (s Sequencer) Waiting() []string {
 	return members
 }
 
+// Place returns where in Waiting a member stands, from 1, and 0 when it does not.
+func (s Sequencer) Place(member string) int {
+	w := s.want(member)
+	switch {
+	case w == nil:
+		return 0
+	case s.waiting.has(w.since):
+		return s.waiting.index(w.since) + 1
+	case s.paused.has(w.since):
+		return s.waiting.len() + s.paused.index(w.since) + 1
+	}
+	return 0
+}
+
 // Lacking returns the members that wait for a node ID of a sequencer because none that they accept is free, rather than
 // because of the allocation or the policy, in the order of their attach.
 func (v Value) Lacking(sequencer string) []string {

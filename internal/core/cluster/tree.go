@@ -71,6 +71,19 @@ func (t tree[K, V]) at(index int) (K, V) {
 	}
 }
 
+// index returns how many keys are below this one, which is its index if the tree has it.
+func (t tree[K, V]) index(key K) (below int) {
+	for n := t.root; n != nil; {
+		if key <= n.key {
+			n = n.left
+			continue
+		}
+		below += n.left.len() + 1
+		n = n.right
+	}
+	return below
+}
+
 // atMarked returns the entry at an index of 0 to marked-1 among the marked ones.
 func (t tree[K, V]) atMarked(index int) (K, V) {
 	n := t.root

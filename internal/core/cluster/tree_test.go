@@ -92,6 +92,9 @@ func compareTree(t *testing.T, tr tree[int, int], plain map[int]int, probe int) 
 		t.Fatalf("get %d: %d %v, want %d %v", probe, value, ok, want, has)
 	}
 	at, exact := slices.BinarySearch(keys, probe)
+	if below := tr.index(probe); below != at {
+		t.Fatalf("index %d: %d of %v", probe, below, keys)
+	}
 	above, value, ok := tr.ceiling(probe)
 	if ok != (at < len(keys)) || ok && (above != keys[at] || value != plain[above]) {
 		t.Fatalf("ceiling %d: %d %d %v of %v", probe, above, value, ok, keys)

@@ -149,11 +149,16 @@ func (v Value) Expelled(id string) bool { return v.expelled.has(id) }
 
 // Recorder returns the member that writes the checkpoint when one is due at this value, and "" when there is no
 // member. The position chooses it, so that members need not agree.
-func (v Value) Recorder() string {
-	if v.peers.len() == 0 {
+func (v Value) Recorder() string { return v.InTurn(v.position) }
+
+// InTurn returns the member whose turn a number is, and "" when there is no member. Each number is the turn of the next
+// member by ID, so that as many in a row as there are members are the turns of all.
+func (v Value) InTurn(number int64) string {
+	n := int64(v.peers.len())
+	if n == 0 {
 		return ""
 	}
-	id, _ := v.peers.at(int(v.position % int64(v.peers.len())))
+	id, _ := v.peers.at(int((number%n + n) % n))
 	return id
 }
 

@@ -367,12 +367,25 @@ func inconsistency(v Value) string {
 		}
 		targets[j.Target] = true
 	}
-	for _, wrong := range []string{verbsOf(v), policyOf(v)} {
+	for _, wrong := range []string{verbsOf(v), policyOf(v), placesOf(v)} {
 		if wrong != "" {
 			return wrong
 		}
 	}
 	return nodesOf(v, members)
+}
+
+// placesOf says which place in line is not that of its member.
+func placesOf(v Value) string {
+	for name, s := range v.Sequencers() {
+		line := s.Waiting()
+		for member := range s.wanting.all() {
+			if place := s.Place(member); place != slices.Index(line, member)+1 {
+				return fmt.Sprintf("%s has place %d of %s, in the line %v", member, place, name, line)
+			}
+		}
+	}
+	return ""
 }
 
 // policyOf says what of the policy can't be.

@@ -40,17 +40,14 @@ func Claim(ctx context.Context, config Config, session store.Session, node int64
 // attempt writes until the outcome is known. It returns neither a fence nor an error when another owner was
 // faster, which may be gone by now.
 func attempt(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
-	t, err := readTable(ctx, config.Store, config.Prefix)
+	view, err := readView(ctx, config.Store, config.Prefix, node)
+	if before := config.Before; before != nil && err == nil {
+		err = before.Kept(ctx) // later: what was lost before the view was read shows
+	}
 	if err != nil {
 		return nil, err
 	}
-	if f := config.Before; f != nil {
-		if err := f.checkKept(t.view(f.node)); err != nil {
-			return nil, err
-		}
-	}
-	now := config.Clock().UnixMilli()
-	view, err := t.free(config.Prefix, node, now, config.MaxWait)
+	err = view.free(config.Prefix, node, config.Clock().UnixMilli(), config.MaxWait)
 	if held, ok := errors.AsType[*HeldError](err); ok && config.Holder.isCopys(held.by) {
 		return nil, isCopied(node)
 	}

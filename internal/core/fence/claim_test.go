@@ -2,6 +2,7 @@ package fence
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,25 @@ func TestClaimTakesWhatIsFree(t *testing.T) {
 		if _, err := a.claim(-1); err == nil {
 			t.Error("claiming -1: no error")
 		}
+	})
+}
+
+// A claim reads the keys of its own node ID, however many others there are.
+func TestAClaimReadsItsOwnNodeID(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, b := p.party("a"), p.party("b")
+		b.config.Before = b.mustClaim(8)
+		for node := range int64(8) {
+			a.mustClaim(node)
+		}
+		b.client.Inject(func(c memstore.Call) memstore.Fault {
+			if c.Op == memstore.List || c.Op == memstore.Get && !strings.HasSuffix(c.Key, "/9") &&
+				!strings.HasSuffix(c.Key, "/8") {
+				t.Errorf("it reads: %v %s", c.Op, c.Key)
+			}
+			return memstore.Fault{}
+		})
+		b.mustClaim(9)
 	})
 }
 
@@ -141,7 +161,7 @@ func TestTheGuardChangesUnderAClaimInDoubt(t *testing.T) {
 			a.guarded()
 			calls := 0
 			a.client.Inject(func(c memstore.Call) memstore.Fault {
-				if calls++; calls != 2 { // the first call is a List, the second a Commit
+				if calls++; calls != 3 { // the first two calls are reads, the third is a Commit
 					return memstore.Fault{}
 				}
 				time.AfterFunc(time.Millisecond, closer.guarded)

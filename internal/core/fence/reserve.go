@@ -37,28 +37,33 @@ var ErrSuperseded = errors.New("the node ID is reserved again")
 func Reserve(ctx context.Context, s store.Store, prefix string, nodes []int64, number int64, notBefore time.Time,
 	guards ...store.Condition,
 ) (from time.Time, err error) {
-	var begins int64
-	err = rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
+	begins := map[int64]int64{} // by the latest attempt: an owner before may have released less than it had
+	change := func(node int64, v View) (horizon int64, operation string, due bool, err error) {
 		floor, by, _, reserved := reservation(v)
 		switch {
 		case reserved && by > number:
 			return 0, "", false, ErrSuperseded
 		case reserved && by == number:
-			begins = max(begins, floor)
+			begins[node] = floor
 			return 0, "", false, nil
 		}
 		floor = max(floor, roundUp(notBefore))
-		begins = max(begins, floor)
+		begins[node] = floor
 		return endOfTime, reservedBy(number, floor, ""), true, nil
-	}, guards...)
-	return time.UnixMilli(begins), err
+	}
+	err = rewrite(ctx, s, prefix, nodes, change, guards...)
+	var last int64
+	for _, floor := range begins {
+		last = max(last, floor)
+	}
+	return time.UnixMilli(last), err
 }
 
 // Free ends the reservation of this number: the next owner of each node ID begins at end, or where the one before the
 // reservation stopped, if that is later. It also ends what of a Reserve is still under way. A node ID that has a later
 // reservation is left to that. The other errors are those of Reserve.
 func Free(ctx context.Context, s store.Store, prefix string, nodes []int64, number int64, end time.Time) error {
-	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
+	return rewrite(ctx, s, prefix, nodes, func(_ int64, v View) (horizon int64, operation string, due bool, err error) {
 		floor, by, _, reserved := reservation(v)
 		return max(floor, roundUp(end)), fresh.Text(), !reserved || by <= number, nil
 	})
@@ -77,7 +82,7 @@ func FreeAll(ctx context.Context, s store.Store, prefix string, guards ...store.
 			nodes = append(nodes, o.Node)
 		}
 	}
-	return rewrite(ctx, s, prefix, nodes, func(v View) (horizon int64, operation string, due bool, err error) {
+	return rewrite(ctx, s, prefix, nodes, func(_ int64, v View) (horizon int64, operation string, due bool, err error) {
 		floor, _, _, reserved := reservation(v)
 		return floor, fresh.Text(), reserved, nil
 	}, guards...)
@@ -113,7 +118,7 @@ const atOnce = store.MaxOps / 2
 // rewrite puts what change returns as the horizon of each node ID, and who has written that, and takes the node ID from
 // its owner. Every claim, extension and release puts the horizon, too, so none is applied that was sent before.
 func rewrite(ctx context.Context, s store.Store, prefix string, nodes []int64,
-	change func(View) (horizon int64, operation string, due bool, err error), guards ...store.Condition,
+	change func(node int64, v View) (horizon int64, operation string, due bool, err error), guards ...store.Condition,
 ) error {
 	once := func(nodes []int64) error {
 		all, err := readTable(ctx, s, prefix)
@@ -126,7 +131,7 @@ func rewrite(ctx context.Context, s store.Store, prefix string, nodes []int64,
 			if v.Horizon == never {
 				return fmt.Errorf("the horizon of node ID %d can't be read", node)
 			}
-			horizon, operation, due, err := change(v)
+			horizon, operation, due, err := change(node, v)
 			if err != nil {
 				return fmt.Errorf("node ID %d: %w", node, err)
 			}

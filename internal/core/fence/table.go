@@ -53,18 +53,33 @@ func (t table) view(node int64) View {
 	return View{}
 }
 
-// free returns the view of a node ID that nobody holds. A *HeldError is returned when an owner holds it, and a
+// readView reads the two keys of a node ID, one after the other: a write under both versions is applied only if they
+// are what the store has at one moment. It reads no others, so that a claim costs as much among any number of node IDs.
+func readView(ctx context.Context, s store.Store, prefix string, node int64) (View, error) {
+	var all []store.KV
+	for _, key := range []string{liveKey(prefix, node), reportedKey(prefix, node)} {
+		kv, err := s.Get(ctx, key)
+		if err != nil {
+			return View{}, err
+		}
+		if kv.Version != 0 {
+			all = append(all, kv)
+		}
+	}
+	return tableOf(prefix, all).view(node), nil
+}
+
+// free returns nil for the view of a node ID that nobody holds. A *HeldError is returned when an owner holds it, and a
 // *ClockBehindError when its floor lies further ahead of now than maxWait.
-func (t table) free(prefix string, node, now int64, maxWait time.Duration) (View, error) {
-	v := t.view(node)
+func (v View) free(prefix string, node, now int64, maxWait time.Duration) error {
 	switch {
 	case v.Live != 0:
-		return View{}, &HeldError{Node: node, Live: liveKey(prefix, node), by: v.LiveBy}
+		return &HeldError{Node: node, Live: liveKey(prefix, node), by: v.LiveBy}
 	case millis(v.Horizon-now) > maxWait:
 		_, _, _, reserved := reservation(v)
-		return View{}, &ClockBehindError{node, millis(v.Horizon - now), maxWait, reserved}
+		return &ClockBehindError{node, millis(v.Horizon - now), maxWait, reserved}
 	}
-	return v, nil
+	return nil
 }
 
 // millis returns n milliseconds as a duration, limited to the longest duration.

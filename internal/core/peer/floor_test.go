@@ -453,7 +453,7 @@ func TestOnlyHorizonsAreLost(t *testing.T) {
 		w.takes(2*window, a)
 		a.client.CutOff(true) // it may use what it has reserved
 		b.client.Inject(func(c memstore.Call) memstore.Fault {
-			if c.Op == memstore.List && c.Key == fencePrefix("users") {
+			if c.Op == memstore.Get && strings.HasPrefix(c.Key, fencePrefix("users")+"live/") {
 				return memstore.Fault{Delay: time.Hour} // so that it looks at the other sequencer first
 			}
 			return memstore.Fault{}

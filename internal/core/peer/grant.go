@@ -95,7 +95,7 @@ func (p *player) grant(ctx context.Context) {
 func (p *player) inLine(s *Sequencer, v cluster.Sequencer) (grant, error) {
 	g := grant{
 		kind: attachment.InLine, incarnation: p.incarnation,
-		place: int64(slices.Index(v.Waiting(), p.incarnation.id) + 1),
+		place: int64(v.Place(p.incarnation.id)),
 	}
 	policy := p.value.Policy()
 	serves, ok := p.value.Assigned(p.incarnation.id)
