@@ -20,7 +20,7 @@ type Minute struct {
 	Members int          `json:"members"` // with a pulse
 	Ready   int          `json:"ready"`   // of them
 	Rate    float64      `json:"rate"`    // IDs per second, of all
-	Nodes   []NodeMinute `json:"nodes"`   // by owner
+	Nodes   []NodeMinute `json:"nodes"`   // by owner; none of more than 2,000 members
 }
 
 // NodeMinute is what one member's pulse said once in a minute.
@@ -33,6 +33,9 @@ type NodeMinute struct {
 
 const (
 	history = "history/"
+
+	// mostNodes is of how many members a minute tells what each said. It must fit into a transaction of the store.
+	mostNodes = 2000
 
 	// kept is how many minutes the store keeps. Each replaces the one of an hour ago.
 	kept = 60
@@ -75,14 +78,10 @@ func (m *Member) turn(at time.Time) int {
 	if incarnation == nil {
 		return -1
 	}
-	members := v.Members()
-	i := slices.Index(members, incarnation.id)
-	if i < 0 {
-		return -1
-	}
-	n := int64(len(members))
-	if turn := ((int64(i)-at.Unix()/60)%n + n) % n; turn < turns {
-		return int(turn)
+	for turn := range turns {
+		if v.InTurn(at.Unix()/60+int64(turn)) == incarnation.id {
+			return turn
+		}
 	}
 	return -1
 }
@@ -126,7 +125,9 @@ func minuteOf(at time.Time, pulses map[string]Pulse) Minute {
 		if v.Ready {
 			minute.Ready++
 		}
-		minute.Nodes = append(minute.Nodes, NodeMinute{p.Owner, v.Ready, rate, v.Offset.Round(time.Millisecond)})
+		if len(pulses) <= mostNodes {
+			minute.Nodes = append(minute.Nodes, NodeMinute{p.Owner, v.Ready, rate, v.Offset.Round(time.Millisecond)})
+		}
 	}
 	minute.Rate = math.Round(10*minute.Rate) / 10
 	slices.SortFunc(minute.Nodes, func(a, b NodeMinute) int { return cmp.Compare(a.Owner, b.Owner) })

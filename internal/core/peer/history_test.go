@@ -176,18 +176,23 @@ func TestHistoryOfAStoreThatLosesData(t *testing.T) {
 	})
 }
 
-// A minute of 1024 members is small enough for a value of any store.
-func TestAMinuteOfAThousand(t *testing.T) {
-	pulses := map[string]Pulse{}
-	for i := range 1024 {
-		pulses[fmt.Sprint(i)] = Pulse{
-			Owner:  fmt.Sprintf("ids-%04d.eu-central-1.example.org", i),
-			Vitals: Vitals{Ready: true, Rate: 1234.56, Offset: -12345678},
+// A minute of 1024 members is small enough for a value of any store, and so is one of any number: of many it tells no
+// more than the sums.
+func TestAMinuteOfThousands(t *testing.T) {
+	for size, most := range map[int]int{1024: 128 << 10, mostNodes: store.MaxBytes / 2, 10_000: 200} {
+		pulses := map[string]Pulse{}
+		for i := range size {
+			pulses[fmt.Sprint(i)] = Pulse{
+				Owner:  fmt.Sprintf("ids-%04d.eu-central-1.example.org", i),
+				Vitals: Vitals{Ready: true, Rate: 1234.56, Offset: -12345678},
+			}
 		}
-	}
-	value, err := json.Marshal(minuteOf(time.Now(), pulses))
-	if err != nil || len(value) > 128<<10 {
-		t.Errorf("it has %d bytes, %v", len(value), err)
+		minute := minuteOf(time.Now(), pulses)
+		value, err := json.Marshal(minute)
+		if err != nil || len(value) > most || minute.Ready != size || minute.Members != size {
+			t.Errorf("of %d members, %d ready: it has %d bytes, %v; want at most %d", minute.Members, minute.Ready,
+				len(value), err, most)
+		}
 	}
 }
 
