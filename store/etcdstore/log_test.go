@@ -135,19 +135,19 @@ func TestLogKeysInEtcd(t *testing.T) {
 		t.Fatalf("Checkpoint: %v", err)
 	}
 	resp, err := raw.Get(t.Context(), "", clientv3.WithPrefix())
-	if err != nil || len(resp.Kvs) != 4 {
+	if err != nil || len(resp.Kvs) != 5 {
 		t.Fatalf("etcd has %v, %v", resp, err)
 	}
 	for i, want := range []string{
-		fmt.Sprintf("/p/checkpoint/position=%019d", a), "/p/checkpoint/value=value", "/p/log/a=data of a",
-		"/p/log/b=data of b",
+		fmt.Sprintf("/p/checkpoint/position=%019d", a), "/p/checkpoint/value=value", "/p/log-last=b",
+		"/p/log/a=data of a", "/p/log/b=data of b",
 	} {
 		if kv := resp.Kvs[i]; string(kv.Key)+"="+string(kv.Value) != want || kv.Lease != 0 {
 			t.Errorf("etcd has %v, want %s", kv, want)
 		}
 	}
-	if at := resp.Kvs[3].CreateRevision; store.Position(at) != b {
-		t.Errorf("b is at %d, and was created at %d", b, at)
+	if at := resp.Kvs[4].CreateRevision; store.Position(at) != b || resp.Kvs[2].ModRevision != at {
+		t.Errorf("b is at %d, and was created at %d, the last one at %d", b, at, resp.Kvs[2].ModRevision)
 	}
 	if resp.Kvs[0].ModRevision != resp.Kvs[1].ModRevision {
 		t.Errorf("the checkpoint was written at two moments: %v", resp.Kvs[:2])

@@ -188,7 +188,7 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 // be set back without a restart, and a restart ends its connections. So a connection that lasts leads to the log that
 // was read.
 //
-// A watch's silence proves nothing, so watchTail also reads the log every recheck.
+// A watch's silence proves nothing, so watchTail also looks every recheck whether anything has come, and reads that.
 func (s *Store) watchTail(ctx context.Context, t *tail) bool {
 	conn := s.conn.Load() // the log was read over it
 	// Without a leader the watch ends, instead of going silent.
@@ -219,6 +219,9 @@ func (s *Store) watchTail(ctx context.Context, t *tail) bool {
 			}
 			t.add(store.Batch{Entries: entries}, 0)
 		case <-again.C:
+			if s.quiet(ctx, t.known) {
+				continue
+			}
 			if missed, err := s.rereadTail(ctx, t); missed || err != nil {
 				return false
 			}

@@ -4,9 +4,12 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +68,63 @@ func TestFollowWithoutAWatch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// ranges counts the transactions that a client sends, and those of them that read a range of keys.
+type ranges struct {
+	clientv3.KV
+	all, ranged atomic.Int64
+}
+
+func (r *ranges) Txn(ctx context.Context) clientv3.Txn {
+	r.all.Add(1)
+	return rangesIn{r.KV.Txn(ctx), r}
+}
+
+type rangesIn struct {
+	clientv3.Txn
+	count *ranges
+}
+
+func (x rangesIn) If(all ...clientv3.Cmp) clientv3.Txn { return rangesIn{x.Txn.If(all...), x.count} }
+
+func (x rangesIn) Then(ops ...clientv3.Op) clientv3.Txn {
+	if slices.ContainsFunc(ops, func(op clientv3.Op) bool { return op.RangeBytes() != nil }) {
+		x.count.ranged.Add(1)
+	}
+	return x.Txn.Then(ops...)
+}
+
+// While nothing comes to the log, its followers read a few keys, however many entries there are. They notice an entry
+// that is gone all the same.
+func TestAQuietLogIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := openServer(t)
+	if _, err := s.Append(t.Context(), "a", nil); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	conn := s.conn.Load()
+	count := &ranges{KV: conn.KV}
+	conn.Watcher, conn.KV, s.recheck = watcher{}, count, time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	next, stop := iter.Pull2(s.Follow(ctx, 0))
+	defer stop()
+	if batch, err, _ := next(); err != nil || len(batch.Entries) != 1 {
+		t.Fatalf("Follow yields %v, %v; want one entry", batch.Entries, err)
+	}
+	for count.all.Load() < 20 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if n := count.ranged.Load(); n != 1 {
+		t.Errorf("the log was read %d times; want it read once", n)
+	}
+	if _, err := conn.Delete(t.Context(), s.prefix+logPrefix+"a"); err != nil {
+		t.Fatal(err)
+	}
+	if batch, err, _ := next(); !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("Follow yields %v, %v; want that the entry is gone", batch.Entries, err)
 	}
 }
 

@@ -47,4 +47,22 @@ func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) 
 	return owners, nil
 }
 
+// Latest returns the node ID below a prefix that was used furthest, with its horizon and nothing else; the zero Owner
+// when none was. One that can't be read, or is after the year 9999, does not count. It reads one key of each node ID.
+// The error is that of the store.
+func Latest(ctx context.Context, s store.Store, prefix string) (last Owner, err error) {
+	all, err := s.List(ctx, prefix+reportedKeys)
+	if err != nil {
+		return Owner{}, err
+	}
+	for node, v := range tableOf(prefix, all) {
+		horizon, _, _, _ := reservation(*v)
+		at := time.UnixMilli(horizon)
+		if horizon != 0 && at.After(last.Horizon) && at.Year() <= 9999 {
+			last = Owner{Node: node, Horizon: at}
+		}
+	}
+	return last, nil
+}
+
 func compareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }

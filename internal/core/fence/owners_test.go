@@ -51,5 +51,9 @@ func TestOwnersAreThoseWhoOwnOrOwned(t *testing.T) {
 				t.Errorf("got %+v, want %+v", o, w)
 			}
 		}
+		last, err := Latest(t.Context(), a.client, prefix)
+		if err != nil || last.Node != 10 || !last.Horizon.Equal(want[3].Horizon) {
+			t.Errorf("the latest is %+v, %v; want %+v", last, err, want[3])
+		}
 	})
 }

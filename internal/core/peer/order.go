@@ -50,15 +50,9 @@ func (s *Sequencer) checkOrder(ctx context.Context) error {
 	if s.ordered {
 		return nil
 	}
-	owners, err := s.m.Owners(ctx, s.name)
+	last, err := fence.Latest(ctx, s.m.store, s.fences.Prefix)
 	if err != nil {
 		return err
-	}
-	var last fence.Owner
-	for _, o := range owners {
-		if o.Horizon.After(last.Horizon) && o.Horizon.Year() <= 9999 { // else it can't be read
-			last = o
-		}
 	}
 	now, margin := s.m.now(), s.m.options.Window+clocks.Skew // which the others may be ahead
 	if last.Horizon.After(now.Add(margin)) {
