@@ -1,10 +1,12 @@
 //go:build unix
 
 // Package scale measures how a cluster grows and shrinks: many members in one process over a
-// quorum of one, or of three. It is a test, so that CI runs it small; what it prints is what it is for.
+// quorum of one, or of three; and what one member costs among many that are simulated, over a quorum
+// of one, each in a process of its own. It is a test, so that CI runs it small; what it prints is what it is for.
 //
 //	go test -v -run Scale ./internal/test/scale -members 64,256,1024 -timeout 20m
 //	go test -v -run Scale ./internal/test/scale -members 64,256,1024 -timeout 20m -quorum
+//	go test -v -run Simulated ./internal/test/scale -simulated 100,1000,10000 -window 30s -timeout 30m
 package scale
 
 import (
@@ -290,26 +292,37 @@ func (c counts) since(before counts, n float64) string {
 
 func count(t *testing.T) counts {
 	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
+	c, err := readCounts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := func(name string) float64 {
-		for _, f := range families {
-			if f.GetName() == name {
-				m := f.GetMetric()[0]
-				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
+	return c
+}
+
+// readCounts reads the counts of the store in this process.
+func readCounts() (c counts, err error) {
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		return c, err
+	}
+	wanted := map[string]*float64{
+		"etcd_server_proposals_applied_total":           &c.writes,
+		"etcd_mvcc_range_total":                         &c.reads,
+		"etcd_network_client_grpc_sent_bytes_total":     &c.sent,
+		"etcd_network_client_grpc_received_bytes_total": &c.received,
+		"etcd_debugging_mvcc_watcher_total":             &c.watches,
+	}
+	for _, f := range families {
+		if at := wanted[f.GetName()]; at != nil {
+			m := f.GetMetric()[0]
+			*at = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			delete(wanted, f.GetName())
 		}
-		t.Fatal(errors.New("etcd has no metric " + name))
-		return 0
 	}
-	return counts{
-		writes: value("etcd_server_proposals_applied_total"), reads: value("etcd_mvcc_range_total"),
-		sent:     value("etcd_network_client_grpc_sent_bytes_total"),
-		received: value("etcd_network_client_grpc_received_bytes_total"),
-		watches:  value("etcd_debugging_mvcc_watcher_total"),
+	for name := range wanted {
+		err = errors.New("etcd has no metric " + name)
 	}
+	return c, err
 }
 
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
