@@ -83,10 +83,11 @@ func (k *stock) next() (firn.ID, bool) {
 	if i >= int64(len(o.ids)) {
 		return 0, false
 	}
-	if i >= o.low && now >= k.quiet.Load() {
+	if i >= o.low && now >= k.quiet.Load() && k.s.client.enter() == nil {
 		k.mu.Lock()
 		k.serveLocked()
 		k.unlock(Batch{})
+		k.s.client.leave()
 	}
 	return o.ids[i], true
 }

@@ -340,3 +340,31 @@ func TestMoreThanAhead(t *testing.T) {
 		t.Error(f.paths)
 	}
 }
+
+// Who takes from memory while Close waits for other calls starts no fetch, which Close might not wait for.
+func TestNoFetchBeginsAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond)})
+		c := f.of(t, "a", WithPrefetch(10, time.Minute))
+		mustNext(t, c)
+		f.set("a", gives(time.Second))
+		var others sync.WaitGroup
+		others.Go(func() {
+			if err := c.Fill(t.Context(), make([]firn.ID, 11)); err != nil { // from the node
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		others.Go(func() { _ = c.Close() })
+		synctest.Wait()
+		before := f.requests("a")
+		for range 9 {
+			mustNext(t, c)
+		}
+		synctest.Wait()
+		if n := f.requests("a") - before; n > 0 {
+			t.Errorf("%d requests", n)
+		}
+		others.Wait()
+	})
+}

@@ -1005,6 +1005,11 @@ var mutants = []mutant{
 		"./client", "TestWrongTexts",
 	},
 	{
+		"a fetch begins that Close does not wait for", "client/prefetch.go",
+		" && k.s.client.enter() == nil {", " && k.s.client.enter() != ErrNoAnswer {",
+		"./client", "TestNoFetchBeginsAfterClose",
+	},
+	{
 		"callers fetch ahead only when no ID is left", "client/prefetch.go",
 		"i >= o.low && now >= k.quiet.Load()", "i < 0",
 		"./client", "TestBatchesAreFetchedAhead",
@@ -1444,14 +1449,29 @@ var mutants = []mutant{
 	},
 	{
 		"packed IDs may come twice", "client/answer.go",
-		"	if err := packed.Read(ids, body); err != nil {\n		return nil, err\n	}\n" +
-			"	return ids, distinct(ids)", "	return ids, packed.Read(ids, body)",
+		"	if err := packed.ReadFrom(ids, body); err != nil {\n		return nil, err\n	}\n" +
+			"	return ids, distinct(ids)", "	return ids, packed.ReadFrom(ids, body)",
 		"./client", "Packed",
 	},
 	{
 		"more packed IDs than were asked for are taken", "internal/base/packed/packed.go",
 		"len(b) != len(ids)*Size", "len(b) < len(ids)*Size",
 		"./internal/base/packed", all,
+	},
+	{
+		"an answer with a packed ID too many is taken", "internal/base/packed/packed.go",
+		"	case n > 0:\n", "	case n > 1:\n",
+		"./internal/base/packed", "ReadFrom",
+	},
+	{
+		"each piece of packed IDs replaces the one before", "internal/base/packed/packed.go",
+		"fill(ids, done/Size, b[:n])", "fill(ids, 0, b[:n])",
+		"./internal/base/packed", "ReadFrom",
+	},
+	{
+		"the IDs of a sequencer that scatters them count as given twice", "client/answer.go",
+		"if id <= last && !slices.IsSorted(ids) {", "if id < 0 && !slices.IsSorted(ids) {",
+		"./client", "Packed",
 	},
 	{
 		"who prefers JSON gets packed IDs", "internal/service/httpapi/accept.go",
