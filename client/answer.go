@@ -37,24 +37,25 @@ func readAnswer(node string, r *http.Response, q query) (given, error) {
 		}
 		return given{}, readError(node, r, body)
 	}
-	isPacked, limit := r.Header.Get("Content-Type") == packed.Type, aroundIDs+q.n*perID
-	switch {
-	case q.form != "":
+	if q.form == "" && r.Header.Get("Content-Type") == packed.Type {
+		ids, err := readPacked(r.Body, q.n)
+		if err != nil {
+			return given{}, &nodeError{node, fmt.Errorf("wrong answer: %w", err)}
+		}
+		return given{ids: ids}, nil
+	}
+	limit := aroundIDs + q.n*perID
+	if q.form != "" {
 		limit = aroundIDs + q.n*perText
-	case isPacked:
-		limit = q.n * packed.Size
 	}
 	body, err := readAtMost(r, limit)
 	if err != nil {
 		return given{}, &nodeError{node, err}
 	}
 	var g given
-	switch {
-	case q.form != "":
+	if q.form != "" {
 		g.texts, err = parseTexts(body, q.n)
-	case isPacked:
-		g.ids, err = parsePacked(body, q.n)
-	default: // an older node
+	} else { // an older node
 		g.ids, err = parseAnswer(body, q.n)
 	}
 	if err != nil {
@@ -95,10 +96,10 @@ func parseAnswer(body []byte, n int) ([]firn.ID, error) {
 	return ids, distinct(ids)
 }
 
-// parsePacked does as parseAnswer, for an answer of packed IDs.
-func parsePacked(body []byte, n int) ([]firn.ID, error) {
+// readPacked does as parseAnswer, for an answer of packed IDs.
+func readPacked(body io.Reader, n int) ([]firn.ID, error) {
 	ids := make([]firn.ID, n)
-	if err := packed.Read(ids, body); err != nil {
+	if err := packed.ReadFrom(ids, body); err != nil {
 		return nil, err
 	}
 	return ids, distinct(ids)
@@ -131,11 +132,11 @@ func parseTexts(body []byte, n int) ([]string, error) {
 // distinct returns an error unless ids are positive, and each there once. They ascend, unless they are of a sequencer
 // that scatters them.
 func distinct(ids []firn.ID) error {
-	if !slices.IsSorted(ids) {
-		ids = slices.Sorted(slices.Values(ids))
-	}
 	last := firn.ID(0)
 	for _, id := range ids {
+		if id <= last && !slices.IsSorted(ids) {
+			return distinct(slices.Sorted(slices.Values(ids)))
+		}
 		if id <= last {
 			return fmt.Errorf("%d comes after %d once they are sorted; want IDs above zero, and each once", id, last)
 		}

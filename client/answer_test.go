@@ -93,14 +93,14 @@ func TestPackedAnswer(t *testing.T) {
 		{"", nil, 2, "0 bytes; want 16 for 2 IDs"},
 		{"", packed.Append(nil, 5), 2, "8 bytes; want 16 for 2 IDs"},
 		{"", packed.Append(nil, 5, 6)[:15], 2, "15 bytes; want 16 for 2 IDs"},
-		{"", packed.Append(nil, 5, 6, 7), 2, "the answer is too long"},
-		{"", packed.Append(nil, 5, 6), 1, "the answer is too long"},
+		{"", packed.Append(nil, 5, 6, 7), 2, "more than 16 bytes; want 16 for 2 IDs"},
+		{"", packed.Append(nil, 5, 6), 1, "more than 8 bytes; want 8 for 1 IDs"},
 		{"", packed.Append(nil, 6, 5), 2, "[6 5]"}, // of a sequencer that scatters them
 		{"", packed.Append(nil, 6, 5, 6), 3, "6 comes after 6"},
 		{"", packed.Append(nil, 6, 6), 2, "6 comes after 6"},
 		{"", packed.Append(nil, 0, 6), 2, "0 comes after 0"},
 		{"", packed.Append(nil, 5, -6), 2, "ID 2 of 2 is -6; want 0 or more"},
-		{"", []byte(`{"ids_str":["5","6"]}`), 2, "the answer is too long"},
+		{"", []byte(`{"ids_str":["5","6"]}`), 2, "more than 16 bytes; want 16 for 2 IDs"},
 		{"application/json", packed.Append(nil, 5, 6), 2, "wrong answer: invalid character"},
 	} {
 		r := answer(200, string(c.body), "Content-Type", cmp.Or(c.kind, packed.Type))

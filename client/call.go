@@ -234,12 +234,16 @@ func (c *call) noAnswer() error {
 
 // judge updates the route of an attempt that has ended.
 func (c *call) judge(a *attempt) {
+	greatest := firn.ID(0)
+	if len(a.ids) > 0 {
+		greatest = slices.Max(a.ids)
+	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	r, now := a.route, time.Now()
 	r.inFlight--
-	if len(a.ids) > 0 && slices.Max(a.ids) > c.s.seen {
-		c.s.seen, c.s.seenAt = slices.Max(a.ids), r
+	if greatest > c.s.seen {
+		c.s.seen, c.s.seenAt = greatest, r
 	}
 	bar := time.Duration(c.bar.Load())
 	switch {

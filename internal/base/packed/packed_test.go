@@ -2,10 +2,13 @@ package packed_test
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/base/packed"
@@ -38,5 +41,48 @@ func TestWrongBytes(t *testing.T) {
 		if err := packed.Read(make([]firn.ID, 2), b); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%x: %v; want %s", b, err, want)
 		}
+	}
+}
+
+// What is read piece by piece is what is read at once, however little comes at a time, and so is what is wrong.
+func TestReadFrom(t *testing.T) {
+	const n = 20_000 // in several pieces
+	want := make([]firn.ID, n)
+	for i := range want {
+		want[i] = firn.ID(i * i)
+	}
+	good, bad := packed.Append(nil, want...), packed.Append(packed.Append(nil, want[1:]...), -7)
+	gone := errors.New("gone")
+	for _, c := range []struct {
+		r    io.Reader
+		want string // empty: all IDs
+	}{
+		{bytes.NewReader(good), ""},
+		{iotest.HalfReader(bytes.NewReader(good)), ""},
+		{iotest.DataErrReader(bytes.NewReader(good)), ""},
+		{bytes.NewReader(bad), "ID 20000 of 20000 is -7; want 0 or more"},
+		{bytes.NewReader(good[:len(good)-1]), "159999 bytes; want 160000 for 20000 IDs: unexpected EOF"},
+		{bytes.NewReader(good[:32<<10]), "32768 bytes; want 160000 for 20000 IDs: EOF"},
+		{bytes.NewReader(append(good, 0)), "more than 160000 bytes; want 160000 for 20000 IDs"},
+		{
+			io.MultiReader(bytes.NewReader(good[:12]), iotest.ErrReader(gone)),
+			"12 bytes; want 160000 for 20000 IDs: gone",
+		},
+		{io.MultiReader(bytes.NewReader(good), iotest.ErrReader(gone)), "gone"},
+	} {
+		got := make([]firn.ID, n)
+		err := packed.ReadFrom(got, c.r)
+		if c.want == "" && (err != nil || !slices.Equal(got, want)) {
+			t.Errorf("%v, or other IDs", err)
+		}
+		if c.want != "" && (err == nil || err.Error() != c.want) {
+			t.Errorf("%v; want %s", err, c.want)
+		}
+		if strings.HasSuffix(c.want, "gone") && !errors.Is(err, gone) {
+			t.Errorf("%v does not wrap the error of the reader", err)
+		}
+	}
+	if err := packed.ReadFrom(nil, bytes.NewReader(nil)); err != nil {
+		t.Errorf("none: %v", err)
 	}
 }

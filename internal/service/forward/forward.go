@@ -119,14 +119,10 @@ func (c *Client) Fill(ctx context.Context, at, token, sequencer string, after fi
 	if response.StatusCode != http.StatusOK {
 		return refusal(response)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, int64(len(ids)*packed.Size)+1))
-	if err != nil {
-		return err
-	}
 	if kind := response.Header.Get("Content-Type"); kind != packed.Type {
 		return fmt.Errorf("%s answers with %.40q; want %q", at, kind, packed.Type)
 	}
-	return packed.Read(ids, body)
+	return packed.ReadFrom(ids, response.Body)
 }
 
 // request returns a request for IDs to the node at a URL of scheme, host and port, as a store has it.
