@@ -64,6 +64,7 @@ func (m *simulated) run() {
 	}
 	m.mu.Lock()
 	m.members[m.id], m.fresh[m.id] = m, true
+	m.coming--
 	m.mu.Unlock()
 	third := m.window / 3
 	for due := time.Now(); ; {

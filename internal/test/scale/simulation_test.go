@@ -33,6 +33,7 @@ type simulation struct {
 	value     cluster.Value
 	changed   chan struct{} // closed when there is another value
 	anchor    cluster.Value // at the last position where a checkpoint was due
+	coming    int           // that have begun, and are not among members yet
 	members   map[string]*simulated
 	fresh     map[string]bool // that join, and have not been refused
 	line      []string        // that were refused, in their order
@@ -323,7 +324,7 @@ func (s *simulation) settled(others int) cluster.Value {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		all, _ := v.Sequencer(sequencer)
-		return v.Size() == len(s.members)+others && int(all.Taken()) == v.Size() &&
+		return s.coming == 0 && v.Size() == len(s.members)+others && int(all.Taken()) == v.Size() &&
 			!slices.ContainsFunc(s.living(), func(m *simulated) bool { return m.fence.Load() == nil })
 	})
 }
@@ -346,6 +347,9 @@ func (s *simulation) some(n int) []*simulated {
 
 // begin has members join, and returns at once.
 func (s *simulation) begin(names ...string) {
+	s.mu.Lock()
+	s.coming += len(names)
+	s.mu.Unlock()
 	for _, name := range names {
 		m := newSimulated(s, name)
 		s.running.Go(m.run)
