@@ -179,7 +179,13 @@ func answers[T any](h *Handler, f func(ctx context.Context, who *auth.Caller, se
 }
 
 // Token is the token that a caller sends; empty: none.
-func Token(r *http.Request) string { return auth.Bearer(r.Header.Get("Authorization")) }
+func Token(r *http.Request) string {
+	header := r.Header["Authorization"]
+	if len(header) == 0 {
+		return ""
+	}
+	return auth.Bearer(header[0])
+}
 
 func nothingHere(w http.ResponseWriter, r *http.Request) {
 	writeError(w, codes.NotFound,

@@ -274,8 +274,11 @@ func (c *Caller) Spend(n int) error {
 	if c == nil {
 		return ErrNoToken
 	}
+	if c.limit == nil {
+		return nil
+	}
 	now := time.Now()
-	if c.limit == nil || c.limit.AllowN(now, n) {
+	if c.limit.AllowN(now, n) {
 		return nil
 	}
 	refused := &LimitError{Caller: c.name, Rate: float64(c.limit.Limit())}
