@@ -15,13 +15,14 @@ import (
 
 // Next gives an ID of a sequencer. By is the member that made it, if this node had another one do that, and else empty.
 func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id firn.ID, by string, err error) {
-	ctx, end, err := s.begin(ctx, who, auth.Issue, name, 1)
-	if err != nil {
+	if err := s.admit(who, auth.Issue, name, 1); err != nil {
 		return 0, "", err
 	}
-	defer end()
-	by, err = s.from(ctx, who, name, func(m Issuer) (err error) {
-		id, err = m.Next(ctx)
+	defer s.end(who)
+	within := newLazyTimeout(ctx, s.timeout)
+	defer within.end()
+	by, err = s.from(within, who, name, func(m Issuer) (err error) {
+		id, err = m.Next(within)
 		return err
 	})
 	if err == nil && by == "" {

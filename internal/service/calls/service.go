@@ -222,23 +222,11 @@ func (s *Service) MaxCalls() int { return s.options.MaxCalls }
 // ErrCrowded says that there are too many calls at a time.
 var ErrCrowded = reason.New(string(codes.Overloaded), "too many calls at a time; ask another server, or try again")
 
-// begin admits a call if the caller has one of the rights and may spend that many IDs. The function it returns
-// ends the call. The context ends after s.timeout at most.
+// begin admits a call, as admit does. The function it returns ends the call. The context ends after s.timeout at most.
 func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right, sequencer string,
 	worth int,
 ) (context.Context, func(), error) {
-	if err := who.May(rights, sequencer); err != nil {
-		return nil, nil, err
-	}
-	if !who.Begin(s.options.MaxCalls) {
-		return nil, nil, ErrCrowded
-	}
-	if s.calls.Add(1) > int64(s.options.MaxCalls) {
-		s.end(who)
-		return nil, nil, ErrCrowded
-	}
-	if err := who.Spend(worth); err != nil {
-		s.end(who)
+	if err := s.admit(who, rights, sequencer, worth); err != nil {
 		return nil, nil, err
 	}
 	p := newLazyTimeout(ctx, s.timeout)
@@ -248,7 +236,26 @@ func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right
 	}, nil
 }
 
-// end ends a call that begin has counted.
+// admit admits a call, until end, if the caller has one of the rights and may spend that many IDs.
+func (s *Service) admit(who *auth.Caller, rights auth.Right, sequencer string, worth int) error {
+	if err := who.May(rights, sequencer); err != nil {
+		return err
+	}
+	if !who.Begin(s.options.MaxCalls) {
+		return ErrCrowded
+	}
+	if s.calls.Add(1) > int64(s.options.MaxCalls) {
+		s.end(who)
+		return ErrCrowded
+	}
+	if err := who.Spend(worth); err != nil {
+		s.end(who)
+		return err
+	}
+	return nil
+}
+
+// end ends a call that admit has counted.
 func (s *Service) end(who *auth.Caller) {
 	s.calls.Add(-1)
 	who.End()
