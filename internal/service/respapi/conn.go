@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"net"
 	"runtime"
 	"time"
@@ -17,17 +18,17 @@ type conn struct {
 	at  string // the other end of net
 	id  int64
 
-	in         []byte    // of maxCommand bytes, so that every command fits
-	begin, end int       // of the bytes in it that are read and not served yet
-	begun      time.Time // when the first bytes of an incomplete command came; zero: there is none
-	waits      time.Time // when the deadline of an idle connection was last set
-	args       [][]byte  // of the command being served
-	size       int       // of that command, which ends at begin
-	pipelined  bool      // several commands were read together last time
+	in         []byte        // of maxCommand bytes, so that every command fits
+	begin, end int           // of the bytes in it that are read and not served yet
+	begun      time.Duration // when the first bytes of an incomplete command came; 0: there is none
+	readBy     time.Duration // the deadline that was set
+	args       [][]byte      // of the command being served
+	size       int           // of that command, which ends at begin
+	pipelined  bool          // several commands were read together last time
 
-	out    []byte        // replies not written yet
-	writes time.Time     // when the deadline for writing was last set
-	long   *calls.Taking // when the client must have read a long reply; nil: there is none
+	out     []byte        // replies not written yet
+	writeBy time.Duration // the deadline that was set
+	long    *calls.Taking // when the client must have read a long reply; nil: there is none
 
 	resp3 bool   // the client uses RESP3
 	name  string // of the client, as it says
@@ -55,6 +56,7 @@ func newConn(s *Server, accepted net.Conn, id int64) *conn {
 func (c *conn) serve() {
 	conns.Begin(c.net) // until it waits for a command
 	c.reset()
+	c.comes(c.s)
 	for !c.quit && c.fill() {
 		c.comes(c.s)
 		c.admit()
@@ -91,15 +93,16 @@ func (c *conn) step() bool {
 func (c *conn) fill() bool {
 	if c.begin > 0 {
 		c.end = copy(c.in, c.in[c.begin:c.end])
-		c.begin, c.begun = 0, time.Time{}
+		c.begin, c.begun = 0, 0
 	}
-	switch now := time.Now(); {
-	case c.end > 0 && c.begun.IsZero():
-		c.begun, c.waits = now, time.Time{}
-		_ = c.net.SetReadDeadline(now.Add(readWithin)) // if it fails, so does reading
-	case c.end == 0 && now.Sub(c.waits) > slack:
-		c.waits = now
-		_ = c.net.SetReadDeadline(now.Add(idleFor))
+	by := c.since + idleFor
+	if c.end > 0 {
+		c.begun = cmp.Or(c.begun, c.since)
+		by = c.begun + readWithin
+	}
+	if by < c.readBy || by > c.readBy+slack {
+		c.readBy = by
+		_ = c.net.SetReadDeadline(c.s.started.Add(by)) // if it fails, so does reading
 	}
 	if c.s.closing.Load() { // checked after the deadline was set, as stop sets another deadline later
 		return false
@@ -126,13 +129,13 @@ func (c *conn) flush() {
 	if len(c.out) == 0 {
 		return
 	}
-	switch now := time.Now(); {
+	switch by := c.since + writeWithin; {
 	case c.long != nil:
-		_ = c.net.SetWriteDeadline(c.long.Deadline(now, len(c.out))) // if it fails, so does writing
-		c.writes = time.Time{}
-	case now.Sub(c.writes) > slack:
-		_ = c.net.SetWriteDeadline(now.Add(writeWithin))
-		c.writes = now
+		_ = c.net.SetWriteDeadline(c.long.Deadline(time.Now(), len(c.out))) // if it fails, so does writing
+		c.writeBy = 0
+	case by > c.writeBy+slack:
+		c.writeBy = by
+		_ = c.net.SetWriteDeadline(c.s.started.Add(by))
 	}
 	if _, err := c.net.Write(c.out); err != nil {
 		c.quit = true

@@ -10,7 +10,8 @@ import (
 
 // A command may cost less than reading the clock. So the clock is read after each read from the network, and after each
 // command about IDs, or run of such commands that are answered together: the command took the time between two
-// readings, with untimed commands before it. Other commands are counted, and not timed.
+// readings, with untimed commands before it. Other commands are counted, and not timed. Deadlines are set by the last
+// reading.
 
 // counted returns the commands by name, with what counts each: those about IDs by their names, the others together.
 func (s *Server) counted() map[string]command {
@@ -35,11 +36,7 @@ type tally struct {
 }
 
 // comes starts the time of the commands that were read.
-func (c *tally) comes(s *Server) {
-	if s.metered {
-		c.since = time.Since(s.started)
-	}
-}
+func (c *tally) comes(s *Server) { c.since = time.Since(s.started) }
 
 // starts begins a command.
 func (c *tally) starts(s *Server, k command) {
@@ -51,7 +48,7 @@ func (c *tally) starts(s *Server, k command) {
 
 // counts counts the command, with its equal ones, if it was not counted yet.
 func (c *tally) counts(s *Server) {
-	if !s.metered || c.times == 0 {
+	if c.times == 0 {
 		return
 	}
 	took := calls.Untimed

@@ -52,7 +52,6 @@ type Server struct {
 	context  context.Context    // of all calls, until Close
 	cancel   context.CancelFunc
 	started  time.Time
-	metered  bool
 	other    calls.Call  // counts the commands that take no IDs
 	closing  atomic.Bool // Shutdown or Close was called; set with mu held
 
@@ -73,7 +72,7 @@ func New(s *calls.Service, e *auth.Policy, log *slog.Logger) *Server {
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &Server{
-		service: s, policy: e, log: log, started: time.Now(), metered: s.Metered(), other: s.Call("redis", "other"),
+		service: s, policy: e, log: log, started: time.Now(), other: s.Call("redis", "other"),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, gone: make(chan struct{}),
 	}
 	r.context, r.cancel = context.WithCancel(context.Background())
