@@ -91,6 +91,27 @@ func TestSlowWriter(t *testing.T) {
 	})
 }
 
+// The time to take a reply begins with the reply, however long its command had to wait.
+func TestReplyToACommandThatWaited(t *testing.T) {
+	const waits = writeWithin - time.Second
+	synctest.Test(t, func(t *testing.T) {
+		issuer := &servertest.Issuer{Before: func(context.Context) error {
+			time.Sleep(waits) // simulated
+			return nil
+		}}
+		served(t, newServer(t, issuer), func(l *listener) {
+			c := l.dial(t)
+			if _, err := c.Write([]byte(array("INCR", "default"))); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(waits + writeWithin - 2*slack)
+			if _, err := c.Read(make([]byte, 1)); err != nil {
+				t.Error("the reply was not there any more:", err)
+			}
+		})
+	})
+}
+
 // A client that takes no replies can't send more commands for long, and is disconnected.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
