@@ -84,7 +84,8 @@ func runStores(ctx context.Context, s settings) ([]table, error) {
 	for _, k := range services {
 		costsBefore, idleBefore := costs, idle
 		skipped, err := measureService(ctx, s, k, &costs, &idle)
-		for again := 0; errors.Is(err, store.ErrUnavailable) && again < 2; again++ { // its servers got no CPU for a while
+		// Its servers may have got no CPU for a while.
+		for again := 0; errors.Is(err, store.ErrUnavailable) && again < 2; again++ {
 			s.tell("stores, %s: again, after: %v", k.name, err)
 			costs, idle = costsBefore, idleBefore
 			skipped, err = measureService(ctx, s, k, &costs, &idle)
