@@ -214,12 +214,9 @@ func (m *simulated) look(ctx context.Context) error {
 	return nil
 }
 
-// claim claims a node ID, once it has looked for IDs that would exceed its own.
+// claim claims a node ID, as a member that is not one of the first.
 func (m *simulated) claim(node int64) {
 	m.insist(func(ctx context.Context) error {
-		if _, err := fence.Latest(ctx, m.store, workers); err != nil {
-			return err
-		}
 		f, err := fence.Claim(ctx, fence.Config{
 			Store: m.store, Prefix: workers, Owner: m.name, Holder: fence.NewHolder(m.id), Clock: time.Now,
 			Window: m.window, NotBefore: time.Now(),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,10 +41,13 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// clientsOf is how many members share a connection to the store.
-const clientsOf = 500
+const (
+	clientsOf = 500  // members that share a connection to the store
+	atOnce    = 1000 // members that start at once: this machine runs the clients of all, too
+)
 
 func runSimulated(t *testing.T, size int, window time.Duration) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as in TestScale
 	w := told{Address: proxytest.FixedAddress(t), Dir: newDir(t), Window: window}
 	if err := os.WriteFile(filepath.Join(w.Dir, "key"), []byte(quorum.NewKey()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -63,10 +67,12 @@ func runSimulated(t *testing.T, size int, window time.Duration) {
 
 	s.await("the log is read", func(v cluster.Value) bool { return v.CountSequencers() == 1 && v.Size() == 0 })
 	began, before, entries := time.Now(), r.measure(), s.entries()
-	for i := range size - 1 {
-		s.begin(nameOf(i))
-	}
 	r.member = spawn(t, "member", w)
+	for i := range size - 1 {
+		if s.begin(nameOf(i)); i%atOnce == atOnce-1 {
+			s.settled(1)
+		}
+	}
 	s.settled(1)
 	one := r.member.state("")
 	for ; one.IDs == 0; one = r.member.state("") {
