@@ -99,6 +99,14 @@ func (s Sequencer) Place(member string) int {
 	return 0
 }
 
+// Rank returns how many members with a node ID attached before a member that has one; 0 when it has none.
+func (s Sequencer) Rank(member string) int {
+	if w := s.want(member); w != nil && w.node != noNode {
+		return s.holding.index(w.since)
+	}
+	return 0
+}
+
 // Lacking returns the members that wait for a node ID of a sequencer because none that they accept is free, rather than
 // because of the allocation or the policy, in the order of their attach.
 func (v Value) Lacking(sequencer string) []string {

@@ -375,13 +375,22 @@ func inconsistency(v Value) string {
 	return nodesOf(v, members)
 }
 
-// placesOf says which place in line is not that of its member.
+// placesOf says which place in line, or among those with a node ID, is not that of its member.
 func placesOf(v Value) string {
 	for name, s := range v.Sequencers() {
 		line := s.Waiting()
 		for member := range s.wanting.all() {
 			if place := s.Place(member); place != slices.Index(line, member)+1 {
 				return fmt.Sprintf("%s has place %d of %s, in the line %v", member, place, name, line)
+			}
+			before := 0
+			for _, other := range s.wanting.all() {
+				if has := other.node != noNode; has && s.want(member).node != noNode && other.since < s.want(member).since {
+					before++
+				}
+			}
+			if rank := s.Rank(member); rank != before {
+				return fmt.Sprintf("%s has rank %d of %s; want %d", member, rank, name, before)
 			}
 		}
 	}

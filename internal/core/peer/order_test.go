@@ -2,6 +2,7 @@ package peer
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -40,6 +41,27 @@ func TestIDsThatAreAhead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of many that go on, the first look for IDs that are ahead. One that is to wait looks in any case.
+func TestTheFirstLookForIDsThatAreAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		first := w.start("first", off(time.Hour))
+		first.ready(time.Second)
+		first.leave()
+		for i := range lookers + 1 {
+			n := w.start(fmt.Sprint("node ", i))
+			n.ready(time.Second)
+			if knows := !n.mem.Load().Vitals().SmallerUntil.IsZero(); knows != (i < lookers) {
+				t.Errorf("member %d knows of larger IDs: %v", i+1, knows)
+			}
+		}
+		last := w.start("last", func(s *setup) { s.Order = WaitForIDs })
+		var ahead *OrderError
+		if err := last.settled().Ready(); !errors.As(err, &ahead) {
+			t.Errorf("Ready: %v, want an OrderError", err)
+		}
+	})
 }
 
 // One whose clock was ahead goes on, and so moves its horizon while its clock comes back: the other waits for what

@@ -92,6 +92,11 @@ var clocks = []mutant{
 		"./internal/core/peer", "^TestIDsThatAreAhead$",
 	},
 	{
+		"of many, a node that is to wait looks for no IDs that are ahead", "internal/core/peer/order.go",
+		"s.m.options.Order == GoOn && v.Rank", "v.Rank",
+		"./internal/core/peer", "^TestTheFirstLookForIDsThatAreAhead$",
+	},
+	{
 		"a node that is to wait waits for every horizon that is ahead", "internal/core/peer/order.go",
 		"	if last.Horizon.After(now.Add(margin)) {",
 		"	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && " +
