@@ -11,7 +11,7 @@ import (
 // trimmed. All methods are safe for concurrent use, also by different clients. They
 // end with their context and, except for Follow and a Trim that makes progress,
 // sooner by a deadline of the store's own. Keys that begin with "log/" or
-// "checkpoint/" are the log's: nothing else may write them.
+// "checkpoint/", and the key "log-last", are the log's: nothing else may write them.
 type Log interface {
 	// Append adds an entry at the end of the log and returns its position. The ID
 	// names this entry and no other: while an entry of that ID is in the log or may

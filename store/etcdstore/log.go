@@ -238,28 +238,29 @@ func (s *Store) readLog(ctx context.Context, known mark, atMost int64) (store.Ba
 	return batch, seen.Now, nil
 }
 
-// quiet reports whether nothing has come to the log since it was read up to a mark. False may also mean that nobody can
-// tell. It reads three small keys, where readLog has the servers look at every entry that is there.
-func (s *Store) quiet(ctx context.Context, known mark) bool {
+// quiet reports whether nothing has come to the log since it was read up to a mark, and up to where that is so. False
+// may also mean that nobody can tell. It reads three small keys, where readLog has the servers look at every entry that
+// is there.
+func (s *Store) quiet(ctx context.Context, known mark) (upTo store.Position, ok bool) {
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
-		return false
+		return 0, false
 	}
 	defer cancel()
 	resp, err := conn.Txn(ctx).Then(clientv3.OpGet(s.prefix+checkpointAt),
 		clientv3.OpGet(s.prefix+lastEntry, clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.prefix+logPrefix+known.lastID, clientv3.WithKeysOnly())).Commit()
 	if err != nil {
-		return false
+		return 0, false
 	}
 	seen, err := seenIn(resp.Responses[0], store.Position(resp.Header.Revision))
 	last := kvsIn(resp.Responses[1])
 	if err != nil || len(last) == 0 || last[0].ModRevision > int64(known.upTo) || seen.Trimmed > known.upTo ||
 		known.missing("", seen, kvsIn(resp.Responses[2]), s.idOf) != nil {
-		return false
+		return 0, false
 	}
 	s.appender.Learn(seen)
-	return true
+	return seen.Now, true
 }
 
 func (s *Store) entry(kv *mvccpb.KeyValue) store.LogEntry {

@@ -219,7 +219,8 @@ func (s *Store) watchTail(ctx context.Context, t *tail) bool {
 			}
 			t.add(store.Batch{Entries: entries}, 0)
 		case <-again.C:
-			if s.quiet(ctx, t.known) {
+			if upTo, ok := s.quiet(ctx, t.known); ok {
+				t.add(store.Batch{}, upTo) // else it would not show that the store is set back to before now
 				continue
 			}
 			if missed, err := s.rereadTail(ctx, t); missed || err != nil {
