@@ -63,6 +63,7 @@ func (c *conn) serve() {
 		for !c.quit && c.step() {
 			if len(c.out) >= piece {
 				c.flush()
+				c.comes(c.s) // the client may have taken its time
 			}
 		}
 		c.flush()

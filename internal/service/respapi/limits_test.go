@@ -174,6 +174,33 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
+// A client that reads many replies has as long for each piece of them as for one.
+func TestManyRepliesToASlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		served(t, newServer(t, newCounting()), func(l *listener) {
+			c, ended := l.dial(t), "QUIT\r\n"
+			commands := strings.Repeat("COMMAND\r\n", (maxCommand-len(ended))/len("COMMAND\r\n"))
+			if _, err := io.WriteString(c, commands+ended); err != nil {
+				t.Fatal(err)
+			}
+			since, last := time.Now(), ""
+			for buffer := make([]byte, 1<<20); ; time.Sleep(writeWithin / 4) { // simulated
+				n, err := c.Read(buffer)
+				if err != nil {
+					break
+				}
+				last = string(buffer[:n])
+			}
+			if took := time.Since(since); took < 2*writeWithin {
+				t.Errorf("the replies came within %v, which shows nothing", took)
+			}
+			if !strings.HasSuffix(last, "+OK\r\n") {
+				t.Errorf("it was closed after %.40q", last)
+			}
+		})
+	})
+}
+
 // A large reply comes in pieces, whole, and so do many replies: what is not written yet is never much.
 func TestLargestReply(t *testing.T) {
 	s := newServer(t, newCounting())

@@ -66,7 +66,7 @@ type Server struct {
 //
 // The listener limits the number of connections. A command has at most 16 KiB and 1024 arguments. A connection is
 // closed when it is idle for 5 minutes, when a command takes more than 30 s to arrive, and when the client does not
-// read its replies for 30 s, or reads a list of IDs slower than calls.LeastTaken.
+// read its replies for 10 s, or reads a list of IDs slower than calls.LeastTaken.
 func New(s *calls.Service, e *auth.Policy, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
