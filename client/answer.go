@@ -40,7 +40,7 @@ func readAnswer(node string, r *http.Response, q query) (given, error) {
 	if q.form == "" && r.Header.Get("Content-Type") == packed.Type {
 		ids, err := readPacked(r.Body, q.n)
 		if err != nil {
-			return given{}, &nodeError{node, fmt.Errorf("wrong answer: %w", err)}
+			return given{}, &nodeError{node, err}
 		}
 		return given{ids: ids}, nil
 	}

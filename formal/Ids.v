@@ -90,7 +90,7 @@ Inductive step (s : system) : system -> Prop :=
     (forall k, f <= begins (layouts s g) k -> lowest s g <= id (layouts s g) 0 (k * sequences (layouts s g))) ->
     step s (with_keys s (begin (keys s) n o f g))
 
-(* member.lane.generate: the owner makes its generator, with firn.WithFloor and firn.WithBound. It makes one only. *)
+(* peer.Sequencer.generate: the owner makes its generator, with firn.WithFloor and firn.WithBound. It makes one only. *)
 | Makes n o k limit :
     began (owner_of s n o) = true -> ended (owner_of s n o) = false -> words s n o = None ->
     n < node_ids (layout_of s n o) ->

@@ -1,8 +1,8 @@
 (* A sequencer's name: many node IDs, many fences in one transaction, and one generation after another.
 
    The model has a world of Fence.v for each node ID below the name's prefix, and adds what they share: live keys,
-   transactions over several fences, and the key of the generation, whose version every claim is made under. A member with
-   several node IDs is several owners, one at each. A window is nowhere: an owner may choose any horizon.
+   transactions over several fences, and the key of the generation, whose version every claim is made under. A member whose
+   node ID changes is two owners for a while, one at each. A window is nowhere: an owner may choose any horizon.
 
    Two theorems: each node ID is still as Fence.v has it; and a prefix that was closed stays closed. *)
 
@@ -76,7 +76,7 @@ Definition holds (p : prefix) (n : node) (a : part) : Prop :=
 
 Inductive step (p : prefix) : prefix -> Prop :=
 
-(* member.lane.open finds the version of the generation's key, and fence.Claim reads the node ID's keys: the version was
+(* peer.Sequencer.open finds the version of the generation's key, and fence.Claim reads the node ID's keys: the version was
    current then or before, and is one under which claims are made. *)
 | Begin n o f g h :
     began (owners (fence p n) o) = false ->

@@ -125,11 +125,16 @@ func (p *program) layoutCommand() *cobra.Command {
 	return c
 }
 
-// layoutText is a layout as --layout takes it, without the epoch.
+// layoutText is a layout as --layout takes it, without the epoch, and says whether it wants --node-lowest, too.
 func layoutText(l firn.Layout) string {
+	lowest := l.NodeLowest
+	l.NodeLowest = false
 	text, _, _ := strings.Cut(l.String(), ", ")
 	if l.Tick != time.Millisecond {
 		text += "@" + l.Tick.String()
+	}
+	if lowest {
+		text += " --node-lowest"
 	}
 	return text
 }

@@ -137,7 +137,7 @@ type (
 		Member    string `json:"member"`
 	}
 
-	// Move gives a node ID to an attached member, which returns another one if it has as many as it wants. The
+	// Move gives a node ID to an attached member, which returns the one that it has. The
 	// former holder gets another one, or waits in its old place in the line. It is refused when that member can't
 	// have the node ID.
 	Move struct {

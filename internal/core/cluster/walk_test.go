@@ -383,9 +383,9 @@ func placesOf(v Value) string {
 			if place := s.Place(member); place != slices.Index(line, member)+1 {
 				return fmt.Sprintf("%s has place %d of %s, in the line %v", member, place, name, line)
 			}
-			before := 0
+			own, before := s.want(member), 0
 			for _, other := range s.wanting.all() {
-				if has := other.node != noNode; has && s.want(member).node != noNode && other.since < s.want(member).since {
+				if own.node != noNode && other.node != noNode && other.since < own.since {
 					before++
 				}
 			}
