@@ -137,9 +137,8 @@ type (
 		Member    string `json:"member"`
 	}
 
-	// Move gives a node ID to an attached member, which returns the one that it has. The
-	// former holder gets another one, or waits in its old place in the line. It is refused when that member can't
-	// have the node ID.
+	// Move gives a node ID to an attached member, which returns the one that it has. The former holder gets another
+	// one, or waits in its old place in the line. It is refused when that member can't have the node ID.
 	Move struct {
 		Sequencer string `json:"sequencer"`
 		Node      int64  `json:"node"`

@@ -48,7 +48,7 @@ type Limits struct {
 	MaxStep int64 // how much more than the elapsed time a horizon may move at once
 }
 
-// View is the two keys of a node ID, read at one moment.
+// View is the two keys of a node ID, read at one moment; those of readView are for a write under both versions alone.
 type View struct {
 	Live     store.Version // zero when nobody holds the node ID
 	LiveMine bool          // the live key carries this owner's operation ID
