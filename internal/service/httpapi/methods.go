@@ -180,7 +180,7 @@ func answers[T any](h *Handler, f func(ctx context.Context, who *auth.Caller, se
 
 // Token is the token that a caller sends; empty: none.
 func Token(r *http.Request) string {
-	header := r.Header["Authorization"]
+	header := r.Header["Authorization"] // as net/http spells it: Get would first look at how it is spelled
 	if len(header) == 0 {
 		return ""
 	}

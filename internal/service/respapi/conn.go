@@ -20,7 +20,7 @@ type conn struct {
 
 	in         []byte        // of maxCommand bytes, so that every command fits
 	begin, end int           // of the bytes in it that are read and not served yet
-	begun      time.Duration // when the first bytes of an incomplete command came; 0: there is none
+	begun      time.Duration // when the incomplete command began to come; 0: there is none
 	readBy     time.Duration // the deadline that was set
 	args       [][]byte      // of the command being served
 	size       int           // of that command, which ends at begin
@@ -28,7 +28,7 @@ type conn struct {
 
 	out     []byte        // replies not written yet
 	writeBy time.Duration // the deadline that was set
-	long    *calls.Taking // when the client must have read a long reply; nil: there is none
+	long    *calls.Taking // by when the client must take a long reply; nil: there is none
 
 	resp3 bool   // the client uses RESP3
 	name  string // of the client, as it says
