@@ -52,8 +52,8 @@ func runStores(ctx context.Context, s settings) ([]table, error) {
 	costs := table{
 		Title: "stores: what a member does over each kind of store, in ms",
 		Note: "All servers run on this machine, so these are the costs of the store without a network. A claim " +
-			"is one\n" +
-			"read and one transaction; extensions come in transactions of 64 fences. The first ID is that of the " +
+			"is two\n" +
+			"reads and one transaction; extensions come in transactions of 64 fences. The first ID is that of the " +
 			"first\n" +
 			"member over an empty store, from the opening of its client on.",
 		columns: []column{
