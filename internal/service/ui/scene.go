@@ -22,8 +22,18 @@ const (
 	lookEvery    = 2 * time.Second        // between two reads of what changes without an entry in the log
 )
 
-// many members change once a second: pages draw them no sooner.
-const many = 64
+// To read and to draw many members takes long. The more there are, the less often it is done, so that a page of 10,000
+// costs no more than one of 1,000.
+const (
+	many        = 64                     // pages draw more than these at most once a second
+	pulsePerOne = time.Millisecond       // between two reads of who is alive, for each member
+	scenePerOne = 400 * time.Microsecond // between two scenes
+)
+
+// every returns how much time is between two of something, at least, in a cluster of so many members.
+func every(least, perOne time.Duration, members int) time.Duration {
+	return max(least, perOne*time.Duration(members))
+}
 
 // scene is the cluster as a page shows it. It does not change.
 type scene struct {
@@ -152,17 +162,19 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	v, _ := s.service.Value(who) // the zero value until the member has read the log
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.read) >= pulsesEvery && !s.asking {
-		if now.Sub(s.read) >= 3*pulsesEvery {
+	if every := every(pulsesEvery, pulsePerOne, v.Size()); now.Sub(s.read) >= every && !s.asking {
+		if now.Sub(s.read) >= every+2*pulsesEvery {
 			s.reading, s.news = reading{}, true // nobody looked meanwhile
 		}
 		s.asking, s.read = true, now
 		defer func() { go s.ask(who) }() // or else the scene might have a part of what that reads
 	}
-	if s.latest != nil && v.Size() > many && now.Sub(s.made) < beatEvery-changesEvery/2 {
+	age := now.Sub(s.made) + changesEvery/2
+	if s.latest != nil && v.Size() > many && age < every(beatEvery, scenePerOne, v.Size()) {
 		return s.latest, nil
 	}
-	if s.latest != nil && s.latest.position == v.Position() && !s.news && now.Sub(s.made) < lookEvery {
+	same := s.latest != nil && s.latest.position == v.Position() && !s.news
+	if same && age < every(lookEvery, pulsePerOne, v.Size()) {
 		return s.latest, nil
 	}
 	status, err := s.service.Look(who, s.reading.pulses, s.reading.quorum)

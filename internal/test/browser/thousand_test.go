@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,11 @@ import (
 	"github.com/firn-id/firn/internal/test/testenv"
 )
 
-var load = flag.Duration("dashboard-load", 0, "for how long to measure what the dashboard of a thousand members costs")
+var (
+	load     = flag.Duration("dashboard-load", 0, "for how long TestDashboardLoad measures; 0: it does not")
+	loaders  = flag.Int("dashboard-members", 10_000, "how many members it has: at least 200, which are dots")
+	servings = flag.Int("dashboard-sequencers", 1, "how many sequencers")
+)
 
 // crowded serves the dashboard of a crowd that is gathered.
 func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
@@ -67,10 +72,6 @@ func TestDashboardOfAThousand(t *testing.T) {
 	p.wait(`text("[data-kind=over] b")`, "28")
 	p.wait(`text("#rate-now").length > 1`, "true")
 	p.pictures("dashboard-1024")
-	if *load > 0 {
-		p.js(`scrollTo(0, 0)`)
-		measure(t, ctx, c)
-	}
 
 	c.join(t)
 	p.wait(`text("#members-count")`, number(1025))
@@ -114,22 +115,41 @@ func TestNarrowedWindow(t *testing.T) {
 	}
 }
 
-// measure prints what the server and the browser use while a few entries come each second, as parts of one core.
-func measure(t *testing.T, ctx context.Context, c *crowd) {
-	churning, end := context.WithCancel(ctx)
+// What the dashboard of many members costs: until it shows them, at rest, and while a few entries come each second.
+func TestDashboardLoad(t *testing.T) {
+	if *load == 0 {
+		t.Skip("-dashboard-load is not given")
+	}
+	c, url := crowded(t, *loaders, *servings)
+	p := &page{t, openFor(t, *load*2+5*time.Minute)}
+	p.visit(url, 1440) // a warm browser, and a server that has looked at all once
+	p.wait(`text("#members-count")`, number(*loaders))
+	do(t, p.ctx, chromedp.Navigate("about:blank"))
+	began := time.Now()
+	p.visit(url, 1440)
+	p.wait(`text("#members-count")`, number(*loaders))
+	p.wait(`$("#dots").dataset.dots`, fmt.Sprint(*loaders))
+	t.Logf("%d members, %d sequencers: shown after %v", c.Value().Size(), len(c.names),
+		time.Since(began).Round(10*time.Millisecond))
+	measure(t, p.ctx, "at rest")
+	churning, end := context.WithCancel(p.ctx)
+	var churn sync.WaitGroup
+	churn.Go(func() { c.churn(churning, t, 250*time.Millisecond) })
+	defer churn.Wait()
 	defer end()
-	const every = 250 * time.Millisecond
-	go c.churn(churning, t, every)
+	measure(t, p.ctx, "with 4 entries a second")
+}
+
+// measure prints what the server and the browser use meanwhile, as parts of one core.
+func measure(t *testing.T, ctx context.Context, meanwhile string) {
 	do(t, ctx, chromedp.Sleep(5*time.Second))
 	began, server, chromium := time.Now(), cpu(t, os.Getpid()), cpu(t, browsers(t)...)
 	do(t, ctx, chromedp.Sleep(*load))
 	took := time.Since(began)
 	share := func(used time.Duration) float64 { return 100 * used.Seconds() / took.Seconds() }
 	server, chromium = cpu(t, os.Getpid())-server, cpu(t, browsers(t)...)-chromium
-	t.Logf("%d members, %d sequencers, %.0f entries a second, for %v: the server with this test used %.1f %% of a "+
-		"core, the browser %.1f %%",
-		c.Value().Size(), len(c.names), time.Second.Seconds()/every.Seconds(), took.Round(time.Second), share(server),
-		share(chromium))
+	t.Logf("%s, for %v: the server with this test uses %.1f %% of a core, the browser %.1f %%",
+		meanwhile, took.Round(time.Second), share(server), share(chromium))
 }
 
 // cpu is the time that processes have used of all cores.

@@ -264,7 +264,10 @@ func setAll[T any](f *Told, prefix string, values map[string]T) {
 	}
 }
 
-// Compute has the store hold, below a prefix, what values returns whenever that is listed.
+// peers is the prefix of pulses.
+const peers = "peers/"
+
+// Compute has the store hold, below a prefix, what values returns whenever that is listed. Of pulses it is read, too.
 func (f *Told) Compute(prefix string, values func() map[string]string) {
 	f.told.computed.Store(prefix, values)
 }
@@ -314,6 +317,15 @@ func (s *told) Get(ctx context.Context, key string) (store.KV, error) {
 	}
 	if key == clusterid.Key {
 		return store.KV{Key: key, Version: 1, Value: []byte(Cluster)}, nil
+	}
+	if at := strings.IndexByte(key, '/') + 1; key[:at] == peers {
+		if values, ok := s.computed.Load(peers); ok {
+			kv := store.KV{Key: key}
+			if value, ok := values.(func() map[string]string)()[key[at:]]; ok {
+				kv.Version, kv.Value = 1, []byte(value)
+			}
+			return kv, nil
+		}
 	}
 	return s.Client.Get(ctx, key)
 }
