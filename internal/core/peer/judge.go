@@ -172,7 +172,13 @@ func (j *judge) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdict
 		return was, err
 	}
 	few := j.readClocks(some, began)
-	if is := clocks.Judge(few); is.Kind == clocks.Agreed && is.Against == 0 { // one that disagrees has it read all
+	if is := clocks.Judge(few); is.Kind == clocks.Agreed && is.Against == 0 { // one that disagrees has it read on
+		is.Offset = j.known.offset()
+		return is, nil
+	}
+	if is, err := j.readMore(ctx, few); err != nil {
+		return was, err
+	} else if is.Kind == clocks.Agreed {
 		is.Offset = j.known.offset()
 		return is, nil
 	}
@@ -215,6 +221,29 @@ func (j *judge) readSome(ctx context.Context) (map[string]Pulse, error) {
 		few[id] = p
 	}
 	return few, nil
+}
+
+// readMore returns the verdict of few clocks and 16 more, if nearly all of them surely agree with this one, and else
+// none. So a few wrong clocks in a crowd do not have all who meet one read the pulses of all.
+func (j *judge) readMore(ctx context.Context, few []clocks.Reading) (none clocks.Verdict, err error) {
+	const more = 16
+	v, from := j.others.Value(), rand.Int64()
+	if v.Size() < 4*more || clocks.Judge(few).Against == 0 { // without one against it they were old, as others are
+		return none, nil
+	}
+	for i := range int64(more) {
+		p, err := j.others.PulseOf(ctx, v.InTurn(from+i))
+		if err != nil {
+			return none, err
+		}
+		if r, ok := j.read(p, p.Every+time.Second); ok {
+			few = append(few, r)
+		}
+	}
+	if is := clocks.Judge(few); is.Others >= more && 4*is.With >= 3*is.Others {
+		return is, nil
+	}
+	return none, nil
 }
 
 // readClocks reads the clocks of others in their pulses, which were read from a time on, for ones that the living have

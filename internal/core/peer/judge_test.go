@@ -20,6 +20,7 @@ type company struct {
 	silent bool                     // nobody answers a question
 	breaks error                    // the store has lost data
 	asked  int
+	lists  int // of all pulses
 	told   []clocks.Kind
 }
 
@@ -60,6 +61,7 @@ func (c *company) PulseOf(_ context.Context, id string) (Pulse, error) {
 }
 
 func (c *company) Pulses(ctx context.Context) (map[string]Pulse, error) {
+	c.lists++
 	all := map[string]Pulse{}
 	for id := range c.ahead {
 		all[id], _ = c.PulseOf(ctx, id)
@@ -131,6 +133,41 @@ func TestJudgeOfALoss(t *testing.T) {
 		others.breaks = nil
 		if err := j.judge(t.Context(), 0); err != nil || j.judged().Out() {
 			t.Errorf("%v, %v: it is refused though nobody is there", j.judged().Verdict, err)
+		}
+	})
+}
+
+// In a crowd few read all clocks because some are wrong, unless the clocks are divided or their own is wrong.
+func TestJudgeOfACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			each  int // so many-th clock is wrong
+			lists bool
+			want  clocks.Kind
+		}{
+			{40, false, clocks.Agreed},
+			{3, true, clocks.Agreed},
+			{1, true, clocks.Behind},
+		} {
+			ahead := make([]time.Duration, 400)
+			for i := range ahead {
+				if i%c.each == 0 {
+					ahead[i] = time.Hour
+				}
+			}
+			others := newCompany(ahead...)
+			j := judge{others: others, clock: firn.NewSteadyClock(time.Second), judging: make(lock, 1)}
+			for range 100 {
+				if err := j.judge(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+				if got := j.judged(); got.Kind != c.want {
+					t.Errorf("each %d is wrong: %v; want %v", c.each, got.Verdict, c.want)
+				}
+			}
+			if (others.lists > 0) != c.lists {
+				t.Errorf("each %d is wrong: all clocks were read %d times of 100", c.each, others.lists)
+			}
 		}
 	})
 }
