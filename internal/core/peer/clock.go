@@ -39,16 +39,16 @@ func (*ClockError) Reason() string { return "clock" }
 // judged returns the latest judgement on the wall clock.
 func (m *Member) judged() judgement { return m.judge.judged() }
 
-// watchClock judges the clock when the wall has stepped, and every third of the window, until ctx ends.
+// watchClock judges the clock when the wall has stepped, and as often as pulses are written, until ctx ends.
 func (m *Member) watchClock(ctx context.Context) {
 	for retry.Sleep(ctx, checkEvery) == nil {
 		if m.Ready() != nil {
 			continue // it asks as a member, and joins whatever its clock shows
 		}
 		var err error
-		third := m.options.Window / 3
-		jitter := rand.N(third / 5) // so that pulses are read at different ages
-		if age := third - jitter; m.judge.outdated(age) {
+		every := m.options.every()
+		jitter := rand.N(every / 5) // so that pulses are read at different ages
+		if age := every - jitter; m.judge.outdated(age) {
 			if err = m.judge.judge(ctx, age); err == nil {
 				err = m.heedFloor(ctx)
 			}

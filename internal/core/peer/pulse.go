@@ -28,7 +28,7 @@ type Pulse struct {
 	Clock time.Time `json:"clock"`           // the member's wall clock when this was written; zero: unknown
 	// it gives no ID of this instant or later without another write; zero: unknown
 	Reserved time.Time `json:"reserved,omitzero"`
-	// it is written again within this time while the store answers: a third of the window
+	// it is written again within this time while the store answers: a third of the window, 10 s at most
 	Every time.Duration `json:"every_ns"`
 	// the position of the latest entry, AskClocks or PeerGC, that asked for it; 0: none
 	Answers int64  `json:"answers,omitempty"`
@@ -79,7 +79,7 @@ func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) (put store.Txn, s
 	stamp = l.stamps.Next()
 	p := Pulse{
 		Mark: *m.mark.Load(), Stamp: stamp, Owner: cmp.Or(l.node.Name, m.options.Owner), Since: l.since,
-		Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
+		Clock: m.Wall(), Every: m.options.every(), Answers: l.answers.Load(),
 		Reserved: later(m.reserved(), m.now().Add(m.options.Window)), Vitals: m.vitals(renewed),
 	}
 	value, err := json.Marshal(p)

@@ -11,22 +11,28 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// renewFences renews the fences of all sequencers of one window together, every third of it, and with those of the
-// member's own window the pulse. So more sequencers cost the store bytes, not round trips. It ends with ctx, or when no
-// sequencer has the window.
+// pulseMost is the longest time between two pulses: by older ones clocks can't be compared within clocks.Skew.
+const pulseMost = 10 * time.Second
+
+// every is how often the member writes its pulse: every third of its window, and often enough to compare clocks.
+func (o Options) every() time.Duration { return min(o.Window/3, pulseMost) }
+
+// renewFences renews the fences of all sequencers of one window together, every third of it, and those of the member's
+// own window with the pulse, as often as that is written. So more sequencers cost the store bytes, not round trips. It
+// ends with ctx, or when no sequencer has the window.
 func (m *Member) renewFences(ctx context.Context, window time.Duration) {
 	var soon <-chan struct{}
+	every := window / 3
 	if window == m.options.Window {
-		soon = m.keeper.soon
+		soon, every = m.keeper.soon, m.options.every()
 	}
-	third := window / 3
 	for failures := 0; !m.renewed(ctx, window); {
-		wait := third
+		wait := every
 		if err := m.extend(ctx, window, 0); err == nil {
 			failures = 0
 		} else {
 			m.troubles.note(ctx, "can't extend the node IDs at present, trying again", err)
-			wait = min(backoff.After(failures), third/2)
+			wait = min(backoff.After(failures), every/2)
 			failures++
 		}
 		timer := time.NewTimer(wait)

@@ -194,6 +194,9 @@ func (p *problems) over() bool {
 	window := time.Duration(0)
 	for _, m := range p.status.Members {
 		window = max(window, 3*m.Every)
+		if m.Vitals != nil {
+			window = max(window, m.Vitals.Left) // a long one has more pulses in it
+		}
 	}
 	at := p.status.Store.Answered
 	return at != nil && window > 0 && p.status.At.Sub(*at) > window

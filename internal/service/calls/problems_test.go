@@ -341,6 +341,10 @@ func TestProblems(t *testing.T) {
 			silentFor(31*time.Second)), []string{
 			"error quorum: No node gives IDs since 11:59:48Z: 2 of 3 machines are down (m2, m3) []",
 		}},
+		"no majority for a part of a long window": {all(noStore, machines(false, "m2:7420", "m3:7420"), over,
+			silentFor(31*time.Second), vitals(1, func(v *peer.Vitals) { v.Left = 2 * time.Minute })), []string{
+			"error quorum: Nodes stop giving IDs since 11:59:48Z: 2 of 3 machines are down (m2, m3) []",
+		}},
 		"no majority since its horizon": {all(noStore, machines(false, "m2:7420", "m3:7420"), over,
 			silentFor(31*time.Second), vitals(0, func(v *peer.Vitals) { v.Left = -5 * time.Second })), []string{
 			"error quorum: No node gives IDs since 11:59:53Z: 2 of 3 machines are down (m2, m3) []",

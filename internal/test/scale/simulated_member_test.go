@@ -66,7 +66,7 @@ func (m *simulated) run() {
 	m.members[m.id], m.fresh[m.id] = m, true
 	m.coming--
 	m.mu.Unlock()
-	third := m.window / 3
+	every := every(m.window)
 	for due := time.Now(); ; {
 		select {
 		case <-time.After(time.Until(due)):
@@ -82,11 +82,11 @@ func (m *simulated) run() {
 		}
 		m.mu.Lock()
 		m.renewals++
-		if time.Since(due) > third {
+		if time.Since(due) > every {
 			m.late++
 		}
 		m.mu.Unlock()
-		due = time.Now().Add(third)
+		due = time.Now().Add(every)
 		if !m.insist(m.look) {
 			return
 		}
@@ -152,11 +152,14 @@ func (m *simulated) record(left time.Time) []store.Op {
 	return []store.Op{store.Put(nodeKey(m.name), value)}
 }
 
+// every is how often a member writes its pulse.
+func every(window time.Duration) time.Duration { return min(window/3, 10*time.Second) }
+
 // renew writes the pulse, and the horizon with it, in one transaction.
 func (m *simulated) renew(ctx context.Context) error {
 	now := time.Now()
 	value, err := json.Marshal(peer.Pulse{
-		Mark: m.id, Stamp: fresh.Text()[:13], Owner: m.name, Since: m.since, Clock: now, Every: m.window / 3,
+		Mark: m.id, Stamp: fresh.Text()[:13], Owner: m.name, Since: m.since, Clock: now, Every: every(m.window),
 		Reserved: now.Add(m.window), Answers: m.answers.Load(), Vitals: vitals(),
 	})
 	if err != nil {
@@ -190,7 +193,7 @@ func (m *simulated) renew(ctx context.Context) error {
 	return err
 }
 
-// look reads what a member reads in a third of a window of 30 s: the floor, the pulses of five others, and what tells a
+// look reads what a member reads between two pulses: the floor, the pulses of five others, and what tells a
 // client of the store that no news of the log, or of the pulse watched, was lost.
 func (m *simulated) look(ctx context.Context) error {
 	m.mu.Lock()
