@@ -48,7 +48,7 @@ func runHTTP(ctx context.Context, s settings, c *contest) ([]table, error) {
 				r.median(func(r round) float64 { return r.p999 }),
 				r.cpuPerAnswer())
 		}
-		t.Targets = []target{atLeast("requests/s of firn serve to the constant", firn.ratioTo(constant), 0.9)}
+		t.Targets = []target{atLeast("requests/s of firn serve to the constant", firn.ratioTo(constant), 0.95)}
 		tables = append(tables, t)
 	}
 	return tables, nil
