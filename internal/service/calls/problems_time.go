@@ -111,7 +111,7 @@ func (p *problems) leftThen(m StatusMember) time.Duration {
 }
 
 // short reports whether a member holds a node ID of a sequencer with a window of its own that is so short that its
-// pulse, which comes three times in the window of the node, can't tell whether more is reserved.
+// pulse, which comes at least three times in the window of the node, can't tell whether more is reserved.
 func (p *problems) short(m StatusMember) bool {
 	for _, q := range p.status.Sequencers {
 		if w := q.Definition.Window; w == 0 || w >= 3*m.Every {
