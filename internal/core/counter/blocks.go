@@ -324,6 +324,9 @@ func (b *Blocks) Demand(left int64, tooFew error) Demand {
 	defer b.mu.Unlock()
 	b.dropLocked()
 	b.demands, b.left, b.tooFew = b.demands+1, left, tooFew
+	if left+b.own() <= 0 {
+		b.failing = tooFew // for Ready, as soon as a caller may get it
+	}
 	if b.most > left+b.own() {
 		b.short, b.most = 0, 0
 		b.wakeLocked()

@@ -215,6 +215,27 @@ func TestBlocksAreWaitedFor(t *testing.T) {
 	})
 }
 
+// From the moment when a caller may get the error that there are no more numbers, Ready returns it too.
+func TestBlocksAreNotReadyAtTheirEnd(t *testing.T) {
+	b, end := newBlocks(nil, nil), errors.New("no more")
+	b.Add(Block{1, 1})
+	ready := func(left int64, want error) {
+		t.Helper()
+		b.Demand(left, end)
+		if err := b.Ready(); !errors.Is(err, want) {
+			t.Errorf("ready: %v, want %v", err, want)
+		}
+	}
+	ready(0, nil)
+	if id, err := b.Next(t.Context()); id != 1 || err != nil {
+		t.Fatal(id, err)
+	}
+	ready(1, nil)
+	ready(0, end)
+	b.Add(Block{3, 3})
+	ready(0, nil)
+}
+
 func TestStopReturnsWhatNobodyGot(t *testing.T) {
 	for _, c := range []struct {
 		blocks []Block
