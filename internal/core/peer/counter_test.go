@@ -444,6 +444,22 @@ func TestACounterInUseDoesNotResume(t *testing.T) {
 	})
 }
 
+// The node that an operator asks is not kept by its own pulse, which is from before it noticed.
+func TestACounterResumesWhereTheLossWasNoticed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		n := w.ready("a")[0]
+		w.gives(n.counter(), 1)
+		time.Sleep(window/3 + time.Second) // until its pulse says so
+		w.puts(floor.NewEra())
+		for err := error(nil); reason.Of(err) != "lost"; { // after the numbers that it had reserved
+			_, err = n.counter().Next(t.Context())
+		}
+		if err := n.mem.Load().ResumeCounter(t.Context(), "invoices", 10); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A counter that no living member has used when the store lost data stops, too.
 func TestACounterThatNobodyUsesIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

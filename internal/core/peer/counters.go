@@ -144,7 +144,7 @@ func (m *Member) countings() map[string]Counting {
 func (v Vitals) mayCount(name string) bool {
 	is, told := v.Counters[name]
 	if told || len(v.Counters) < mostCounters {
-		return is.Reserved > 0 && !is.Lost
+		return is.mayGive()
 	}
 	for _, is := range v.Counters {
 		if is.Lost {
@@ -153,6 +153,9 @@ func (v Vitals) mayCount(name string) bool {
 	}
 	return true
 }
+
+// mayGive reports whether there are numbers that a member may give, as far as it is with a counter.
+func (c Counting) mayGive() bool { return c.Reserved > 0 && !c.Lost }
 
 // ResumeCounter has a counter go on above a number, after its store has lost data. It is for an operator who knows that
 // nobody was given a greater one. ErrNoSequencer and a *KindError are returned as by OpenCounter, a
@@ -202,7 +205,12 @@ func (m *Member) mayResume(ctx context.Context, name string, after int64, l coun
 		}
 		living, err := m.Pulses(ctx)
 		for id, p := range living {
-			if p.Vitals.mayCount(name) {
+			counts := p.Vitals.mayCount(name)
+			if id == m.ID() { // whose pulse may be from before it noticed; its handle is there until it gives no more
+				c := m.counters.find(name)
+				counts = c != nil && c.Counting().mayGive()
+			}
+			if counts {
 				return &InUseError{Name: name, Node: cmp.Or(p.Owner, id)}
 			}
 		}

@@ -130,7 +130,7 @@ var counters = []mutant{
 	},
 	{
 		"a counter goes on while others may give greater numbers", "internal/core/peer/counters.go",
-		"is.Reserved > 0 && !is.Lost", "is.Reserved < 0",
+		"c.Reserved > 0 && !c.Lost", "c.Reserved < 0",
 		"./internal/core/peer", "^TestACounterInUse",
 	},
 	{
