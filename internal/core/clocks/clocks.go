@@ -200,11 +200,12 @@ func Look(was Verdict, others []Reading) (v Verdict, ask bool) {
 	}
 }
 
-// Hear judges by the answers of those that were asked. Answers that took too long to be clear leave a clock out
-// that was.
+// Hear judges by the answers of those that were asked. Without one, or where they took too long to be clear, a clock
+// that was out stays out.
 func Hear(was Verdict, answers []Reading) Verdict {
-	if v := Judge(answers); v.Kind != Unclear || !was.Out() {
-		return v
+	v := Judge(answers)
+	if was.Out() && (v.Kind == Alone || v.Kind == Unclear) {
+		return was
 	}
-	return was
+	return v
 }

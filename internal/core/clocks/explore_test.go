@@ -65,7 +65,7 @@ func (e *explorer) apart(a, b one) time.Duration {
 	return (e.clocks[a.clock] - e.clocks[b.clock]).Abs()
 }
 
-// judge has a member judge its clock, where another may be silent; broken says why it must not be put out.
+// judge has a member judge its clock, where another may be silent; broken says why it must be put neither out nor in.
 func (e *explorer) judge(c crowd, i, silent int) (n crowd, broken string) {
 	var was Verdict
 	if c.of[i].out {
@@ -94,6 +94,9 @@ func (e *explorer) judge(c crowd, i, silent int) (n crowd, broken string) {
 		v = Hear(was, answers)
 	}
 	n = c
+	if ask && was.Out() && !v.Out() && len(living) == 0 {
+		broken = fmt.Sprintf("member %d is let in by %v, and nobody has answered", i, v)
+	}
 	if n.of[i].out = v.Out(); n.of[i].out && !c.of[i].out && !e.majority(living, c.of[i], len(living)+1) {
 		broken = fmt.Sprintf("member %d is put out by %v, and no majority of those who answered is against it", i, v)
 	}

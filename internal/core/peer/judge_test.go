@@ -137,6 +137,26 @@ func TestJudgeOfALoss(t *testing.T) {
 	})
 }
 
+// A clock that was refused is not believed because nobody answers, as when the store is slow.
+func TestJudgeWithoutAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := newCompany(time.Hour, time.Hour)
+		j := judge{others: others, clock: firn.NewSteadyClock(time.Second), judging: make(lock, 1)}
+		judged := func(out bool) {
+			t.Helper()
+			if err := j.judge(t.Context(), 0); err != nil || j.judged().Out() != out {
+				t.Errorf("%v, %v after %d questions; want out: %v", j.judged().Verdict, err, others.asked, out)
+			}
+		}
+		judged(true)
+		delete(others.ahead, "other 1") // it has died: the clocks are tied
+		others.silent = true
+		judged(true)
+		others.silent = false
+		judged(false)
+	})
+}
+
 // In a crowd few read all clocks because some are wrong, unless the clocks are divided or their own is wrong.
 func TestJudgeOfACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

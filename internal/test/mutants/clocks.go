@@ -61,7 +61,7 @@ var clocks = []mutant{
 	},
 	{
 		"a clock that is out is never let in again", "internal/core/clocks/clocks.go",
-		"v.Kind != Unclear || !was.Out()", "!was.Out()",
+		"was.Out() && (v.Kind == Alone || v.Kind == Unclear)", "was.Out()",
 		"./internal/core/clocks", judged,
 	},
 	{
