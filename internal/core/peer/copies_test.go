@@ -62,6 +62,7 @@ func (n *node) snapshot() *snapshot {
 			}
 		}
 	}
+	n.world.service.Backup() // takes the store's lock, so that for the race detector later answers come after all this
 	return sn
 }
 

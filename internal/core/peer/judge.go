@@ -94,11 +94,14 @@ type knownPulse struct {
 	ahead clocks.Reading // how far the clock of its owner is
 }
 
-// offset returns by how much the wall clock is ahead of the others' median at least.
+// offset returns by how much the wall clock is ahead of the others' median at least. Clocks whose pulses were read once
+// do not count: how old those were is not known.
 func (k *known) offset() time.Duration {
 	var all []clocks.Reading
 	for _, p := range k.pulses {
-		all = append(all, p.ahead)
+		if p.ahead != clocks.Unknown {
+			all = append(all, p.ahead)
+		}
 	}
 	return -clocks.Median(all)
 }

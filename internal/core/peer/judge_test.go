@@ -157,6 +157,26 @@ func TestJudgeWithoutAnswers(t *testing.T) {
 	})
 }
 
+// In a crowd each judgement reads a few clocks, many for the first time, which says little of how far they are apart.
+func TestOffsetInACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ahead := make([]time.Duration, 40)
+		for i := range ahead {
+			ahead[i] = -4 * time.Second
+		}
+		j := judge{others: newCompany(ahead...), clock: firn.NewSteadyClock(time.Second), judging: make(lock, 1)}
+		for i := range 10 {
+			if err := j.judge(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			if off := j.judged().Offset; i > 0 && (off < 2*time.Second || off > 4*time.Second) {
+				t.Errorf("%v off after %d judgements, want 2s to 4s: pulses are read each second", off, i+1)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
 // In a crowd few read all clocks because some are wrong, unless the clocks are divided or their own is wrong.
 func TestJudgeOfACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
