@@ -312,8 +312,10 @@ func (s *simulation) await(what string, wanted func(cluster.Value) bool) cluster
 		case <-deadline:
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.t.Fatalf("%s: not after %v: %d members, %d joins pending, %d in line, %d attaching", what, patience,
-				v.Size(), len(s.pending), len(s.line), len(s.attaching))
+			claiming := len(slices.DeleteFunc(s.living(), func(m *simulated) bool { return m.fence.Load() != nil }))
+			s.t.Fatalf("%s: not after %v: %d members; %d open a session, %d are to join, %d joins are pending, %d are "+
+				"in line, %d attach, %d have no node ID", what, patience, v.Size(), s.coming, len(s.fresh),
+				len(s.pending), len(s.line), len(s.attaching), claiming)
 		}
 	}
 }
